@@ -1,0 +1,304 @@
+/**
+ * A service: an installed integration, its configuration and secrets, and which of its tools may be called.
+ *
+ * It owns the record, the stored configuration, the sealed secrets and the flags. The definition document, the tool list and the
+ * adapter's plan lie beside the record as blobs. Being hydrated (ready on its adapter) is memory of the adapters, made again
+ * when needed: `generation` says of what.
+ *
+ * 1. `enabled` is only ever set after a hydration of the current generation succeeded.
+ * 2. Secrets are opened and sealed by effects; the state never holds a plain value, and a seal made from an older state is made again.
+ * 3. A patch is stored whole or not at all; on an enabled service it stays stored even when the hydration that follows fails.
+ * 4. `config` is always an object.
+ */
+import { z } from "zod";
+import { Failure } from "../errors/failure.ts";
+import { outdatedPointers, patchSettings, requireValid, settingsProblems } from "../json/settings.ts";
+import type { Definition } from "../ports/adapter.ts";
+import { newestFirst } from "../runtime/keys.ts";
+import type { IndexEntry, Kind, Step } from "../runtime/kind.ts";
+import { performServiceEffect, type ServicePorts } from "./service-effects.ts";
+
+const jsonSchema = z.union([z.record(z.string(), z.unknown()), z.boolean()]);
+
+const stateSchema = z.object({
+  id: z.string().min(1),
+  adapter: z.string().min(1),
+  /** Where the document came from: a URL, or "" for an inline definition. */
+  source: z.string(),
+  name: z.string(),
+  summary: z.string(),
+  description: z.string(),
+  version: z.string(),
+  /** SHA-256 of the document, and of the adapter's plan for it, hex. */
+  hash: z.string(),
+  planHash: z.string(),
+  enabled: z.boolean(),
+  /** Why the definition no longer works, or null. */
+  stale: z.string().nullable(),
+  createdAt: z.int(),
+  updatedAt: z.int(),
+  autoUpdate: z.boolean(),
+  autoUpdateConstraint: z.string().nullable(),
+  configSchema: jsonSchema,
+  secretsSchema: jsonSchema,
+  config: z.record(z.string(), z.unknown()),
+  /** Envelope of the vault over the JSON of all secrets; null when none were ever set. */
+  secrets: z.string().nullable(),
+  /** Pointers of secrets that have a value, and of those that the schema no longer defines. */
+  secretsPresent: z.array(z.string()),
+  secretsOutdated: z.array(z.string()),
+  disabledTools: z.array(z.string()),
+  /** Grows with each change of what a hydration depends on. */
+  generation: z.int().positive(),
+});
+
+export type ServiceState = z.infer<typeof stateSchema>;
+
+/** Large values beside the record: the document as given, the tool summaries (JSON array), the adapter's plan. */
+export type ServiceBlob = "document" | "tools" | "plan";
+
+/** Why a hydration is made, and which waiting callers its end settles. */
+export interface HydrationPurpose {
+  readonly kind: "enable" | "reconfigure";
+  readonly ticket: string;
+}
+
+export type ServiceMessage =
+  | {
+      readonly type: "install";
+      readonly id: string;
+      readonly adapter: string;
+      readonly source: string;
+      readonly hash: string;
+      readonly planHash: string;
+      readonly document: string;
+      readonly definition: Definition;
+    }
+  | { readonly type: "patchConfig"; readonly patch: readonly unknown[]; readonly ifMatch?: string | undefined }
+  | { readonly type: "patchSecrets"; readonly patch: readonly unknown[]; readonly ticket: string }
+  | { readonly type: "setEnabled"; readonly enabled: boolean }
+  | { readonly type: "setToolEnabled"; readonly toolId: string; readonly enabled: boolean }
+  | { readonly type: "delete" }
+  | {
+      readonly type: "secretsSealed";
+      readonly sealed: SealedSecrets;
+      readonly basis: string | null;
+      readonly request: SecretsRequest;
+    }
+  | { readonly type: "secretsRefused"; readonly ticket: string; readonly failure: Failure }
+  | { readonly type: "hydrated"; readonly generation: number; readonly purpose: HydrationPurpose }
+  | { readonly type: "hydrationFailed"; readonly purpose: HydrationPurpose; readonly failure: Failure };
+
+export interface SealedSecrets {
+  readonly envelope: string;
+  readonly present: readonly string[];
+  readonly outdated: readonly string[];
+}
+
+export interface SecretsRequest {
+  readonly patch: readonly unknown[];
+  readonly ticket: string;
+}
+
+export type ServiceEffect =
+  | { readonly type: "sealSecrets"; readonly state: ServiceState; readonly request: SecretsRequest }
+  | { readonly type: "hydrate"; readonly state: ServiceState; readonly purpose: HydrationPurpose }
+  | { readonly type: "drop" };
+
+type ServiceStep = Step<ServiceState, ServiceEffect>;
+
+export const serviceKind: Kind<ServiceState, ServiceMessage, ServiceEffect, ServicePorts> = {
+  name: "service",
+  version: 1,
+  schema: stateSchema,
+
+  decide(state, message, now) {
+    if (message.type === "install") return install(state, message, now);
+    if (state === null) return absent(message);
+    switch (message.type) {
+      case "patchConfig":
+        return patchConfig(state, message.patch, message.ifMatch, now);
+      case "patchSecrets":
+        return { state, defer: message.ticket, effects: [{ type: "sealSecrets", state, request: message }] };
+      case "secretsSealed":
+        return secretsSealed(state, message, now);
+      case "secretsRefused":
+        return { state, settle: [{ ticket: message.ticket, failure: message.failure }] };
+      case "setEnabled":
+        return message.enabled ? enable(state) : disable(state, now);
+      case "setToolEnabled":
+        return setToolEnabled(state, message.toolId, message.enabled, now);
+      case "delete":
+        return { state: null, effects: [{ type: "drop" }] };
+      case "hydrated":
+        return hydrated(state, message.generation, message.purpose, now);
+      case "hydrationFailed":
+        return { state, settle: [{ ticket: message.purpose.ticket, failure: message.failure }] };
+    }
+  },
+
+  index,
+  owed: () => [],
+  perform: performServiceEffect,
+};
+
+function install(
+  state: ServiceState | null,
+  message: Extract<ServiceMessage, { type: "install" }>,
+  now: number,
+): ServiceStep {
+  if (state !== null) throw new Failure("already_exists", `Service "${message.id}" exists already`);
+  const { id, adapter, source, hash, planHash, document, definition } = message;
+  const installed: ServiceState = {
+    id,
+    adapter,
+    source,
+    name: definition.name,
+    summary: definition.summary,
+    description: definition.description,
+    version: definition.version,
+    hash,
+    planHash,
+    enabled: false,
+    stale: null,
+    createdAt: now,
+    updatedAt: now,
+    autoUpdate: false,
+    autoUpdateConstraint: null,
+    configSchema: definition.configSchema as ServiceState["configSchema"],
+    secretsSchema: definition.secretsSchema as ServiceState["secretsSchema"],
+    config: {},
+    secrets: null,
+    secretsPresent: [],
+    secretsOutdated: [],
+    disabledTools: [],
+    generation: 1,
+  };
+  const tools = [...definition.tools].sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
+  return {
+    state: installed,
+    reply: installed,
+    blobs: { document, tools: JSON.stringify(tools), plan: definition.plan },
+  };
+}
+
+/** Reports about a service deleted meanwhile have nobody to answer. */
+function absent(message: ServiceMessage): ServiceStep {
+  switch (message.type) {
+    case "secretsSealed":
+    case "secretsRefused":
+    case "hydrationFailed":
+      return { state: null };
+    case "hydrated":
+      return { state: null, effects: [{ type: "drop" }] };
+    default:
+      throw new Failure("not_found", "There is no such service");
+  }
+}
+
+function patchConfig(
+  state: ServiceState,
+  patch: readonly unknown[],
+  ifMatch: string | undefined,
+  now: number,
+): ServiceStep {
+  if (ifMatch !== undefined && ifMatch !== configTag(state)) {
+    throw new Failure("etag_mismatch", `The configuration of service "${state.id}" has changed since it was read`);
+  }
+  const { next: config } = patchSettings({
+    kind: "config",
+    schema: state.configSchema,
+    stored: state.config,
+    operations: patch,
+    enforceRequired: state.enabled,
+  });
+  const next: ServiceState = { ...state, config, updatedAt: now, generation: state.generation + 1 };
+  if (!next.enabled) return { state: next, reply: next };
+  const ticket = "reconfigure";
+  return { state: next, defer: ticket, effects: [{ type: "hydrate", state: next, purpose: { kind: ticket, ticket } }] };
+}
+
+function secretsSealed(
+  state: ServiceState,
+  message: Extract<ServiceMessage, { type: "secretsSealed" }>,
+  now: number,
+): ServiceStep {
+  const { sealed, basis, request } = message;
+  // Invariant 2: somebody else's patch was stored in between.
+  if (basis !== state.secrets) return { state, effects: [{ type: "sealSecrets", state, request }] };
+  const next: ServiceState = {
+    ...state,
+    secrets: sealed.envelope,
+    secretsPresent: [...sealed.present],
+    secretsOutdated: [...sealed.outdated],
+    updatedAt: now,
+    generation: state.generation + 1,
+  };
+  const { ticket } = request;
+  if (!next.enabled) return { state: next, settle: [{ ticket, reply: next }] };
+  return { state: next, effects: [{ type: "hydrate", state: next, purpose: { kind: "reconfigure", ticket } }] };
+}
+
+function enable(state: ServiceState): ServiceStep {
+  if (state.stale !== null) {
+    throw new Failure("conflict", `Cannot enable service "${state.id}": its definition is stale (${state.stale})`);
+  }
+  if (state.enabled) return { state, reply: state };
+  requireValid("config", settingsProblems(state.configSchema, state.config));
+  const ticket = "enable";
+  return { state, defer: ticket, effects: [{ type: "hydrate", state, purpose: { kind: ticket, ticket } }] };
+}
+
+function disable(state: ServiceState, now: number): ServiceStep {
+  if (!state.enabled) return { state, reply: state };
+  const disabled: ServiceState = { ...state, enabled: false, updatedAt: now };
+  return { state: disabled, reply: disabled, effects: [{ type: "drop" }] };
+}
+
+function hydrated(state: ServiceState, generation: number, purpose: HydrationPurpose, now: number): ServiceStep {
+  if (generation !== state.generation) return { state, effects: [{ type: "hydrate", state, purpose }] };
+  const { kind, ticket } = purpose;
+  if (kind === "reconfigure" || state.enabled) return { state, settle: [{ ticket, reply: state }] };
+  const enabled: ServiceState = { ...state, enabled: true, updatedAt: now };
+  return { state: enabled, settle: [{ ticket, reply: enabled }] };
+}
+
+function setToolEnabled(state: ServiceState, toolId: string, enabled: boolean, now: number): ServiceStep {
+  if (isToolEnabled(state, toolId) === enabled) return { state, reply: state };
+  const others = state.disabledTools.filter((id) => id !== toolId);
+  const next: ServiceState = { ...state, disabledTools: enabled ? others : [...others, toolId], updatedAt: now };
+  return { state: next, reply: next };
+}
+
+export function isToolEnabled(state: ServiceState, toolId: string): boolean {
+  return !state.disabledTools.includes(toolId);
+}
+
+/** The gates of a call that the service itself can close, in order. */
+export function admitCall(state: ServiceState, toolId: string): void {
+  const what = `Cannot call tool "${toolId}" of service "${state.id}"`;
+  if (state.stale !== null) throw new Failure("conflict", `${what}: its definition is stale (${state.stale})`);
+  if (!state.enabled) throw new Failure("conflict", `${what}: the service is disabled`);
+  if (!isToolEnabled(state, toolId)) throw new Failure("conflict", `${what}: the tool is disabled`);
+}
+
+/** Strong entity tag of the stored configuration, without quotes. */
+export function configTag(state: ServiceState): string {
+  return `${state.hash.slice(0, 12)}-${state.generation}`;
+}
+
+export function configOf(state: ServiceState): { config: Record<string, unknown>; outdated: string[] } {
+  return { config: state.config, outdated: [...outdatedPointers(state.configSchema, state.config)] };
+}
+
+/** `all` is newest first, `id` ascending. */
+function index(state: ServiceState): readonly IndexEntry[] {
+  return [
+    { name: "all", sort: serviceSort(state.createdAt, state.id) },
+    { name: "id", sort: state.id },
+  ];
+}
+
+export function serviceSort(createdAt: number, id: string): string {
+  return newestFirst(createdAt, id);
+}

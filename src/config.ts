@@ -1,0 +1,180 @@
+/**
+ * Settings: environment variables with prefix SERVICE_, parsed once by one schema. All problems are reported together, each with
+ * name and reason. A secret also has a `…_FILE` form that names a file holding it.
+ */
+import { readFileSync } from "node:fs";
+import ipaddr from "ipaddr.js";
+import { z } from "zod";
+
+export interface Problem {
+  readonly name: string;
+  readonly reason: string;
+}
+
+/** Exit code for settings that do not add up (sysexits EX_CONFIG). */
+export const configExitCode = 78;
+
+export class ConfigError extends Error {
+  readonly problems: readonly Problem[];
+
+  constructor(problems: readonly Problem[]) {
+    super(
+      `Cannot start with these settings:\n${problems.map(({ name, reason }) => `  ${name}: ${reason}`).join("\n")}`,
+    );
+    this.problems = problems;
+  }
+}
+
+const port = whole(0, 65_535);
+const list = z.string().transform((text) =>
+  text
+    .split(/[,\n]/)
+    .map((part) => part.trim())
+    .filter((part) => part !== ""),
+);
+const cidrList = list.superRefine((entries, context) => {
+  for (const entry of entries) {
+    if (!isCidr(entry)) context.addIssue({ code: "custom", message: `"${entry}" is not an address or CIDR` });
+  }
+});
+const flag = z.enum(["0", "1"]).transform((text) => text === "1");
+const durations = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+
+/** Milliseconds from `30d`, `12h`, `0`; null for 0 = keep all. */
+const retention = z
+  .string()
+  .regex(/^(0|[0-9]+(ms|s|m|h|d))$/, 'must be 0 or a number with unit, like "30d"')
+  .transform((text) => {
+    const unit = /[a-z]+$/.exec(text)?.[0] as keyof typeof durations | undefined;
+    return unit === undefined ? null : Number.parseInt(text, 10) * durations[unit];
+  });
+
+export const settingsSchema = z.object({
+  SERVICE_HTTP_HOST: z.string().min(1).default("127.0.0.1"),
+  SERVICE_HTTP_PORT: port.default(8080),
+  SERVICE_GRPC_HOST: z.string().min(1).default("127.0.0.1"),
+  SERVICE_GRPC_PORT: port.default(8081),
+  SERVICE_DATA_DIR: z.string().min(1).default("./data"),
+  SERVICE_API_KEYS: z.string().optional(),
+  SERVICE_ALLOW_ANONYMOUS: flag.default(false),
+  SERVICE_SECRETS_KEY: z.string().optional(),
+  SERVICE_SECRETS_PREVIOUS_KEYS: list.default([]),
+  SERVICE_CORS_ORIGINS: list.default([]),
+  SERVICE_ALLOWED_HOSTS: list.default([]),
+  SERVICE_EGRESS_ALLOWED_CIDRS: z
+    .string()
+    .transform((text) => (text.trim() === "none" ? "" : `loopback,${text}`))
+    .pipe(list)
+    .transform((entries) => ({
+      loopback: entries.includes("loopback"),
+      cidrs: entries.filter((e) => e !== "loopback"),
+    }))
+    .superRefine(({ cidrs }, context) => {
+      for (const entry of cidrs) {
+        if (!isCidr(entry)) context.addIssue({ code: "custom", message: `"${entry}" is not an address or CIDR` });
+      }
+    })
+    .default({ loopback: true, cidrs: [] }),
+  SERVICE_EGRESS_BLOCKED_CIDRS: cidrList.default([]),
+  SERVICE_PROCESS_TIMEOUT_MS: whole(1, Number.MAX_SAFE_INTEGER).default(30_000),
+  SERVICE_PROCESS_CONCURRENCY: whole(1, 1_024).default(16),
+  SERVICE_EXECUTOR: z.enum(["auto", "portable"]).default("auto"),
+  SERVICE_PROCESS_QUEUE_MAX: whole(1, 1_000_000).default(10_000),
+  SERVICE_PROCESS_MEMORY_MB: whole(16, 65_536).default(128),
+  SERVICE_PROCESS_OUTPUT_BYTES: whole(1_024, 64 * 1_048_576).default(1_048_576),
+  SERVICE_PROCESS_RETENTION: retention.default(30 * durations.d),
+  SERVICE_TOOL_TIMEOUT_MS: whole(1, 3_600_000).default(30_000),
+  SERVICE_SHUTDOWN_TIMEOUT_MS: whole(0, 3_600_000).default(10_000),
+  SERVICE_LOG_LEVEL: z.enum(["debug", "info", "warn", "error"]).default("info"),
+});
+
+export type Settings = z.infer<typeof settingsSchema>;
+
+/** Settings whose values are never printed. */
+export const secretSettings: readonly (keyof Settings)[] = [
+  "SERVICE_API_KEYS",
+  "SERVICE_SECRETS_KEY",
+  "SERVICE_SECRETS_PREVIOUS_KEYS",
+];
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export function parseSettings(environment: Environment): Settings {
+  const problems: Problem[] = [];
+  const given = readGiven(environment, problems);
+  const parsed = settingsSchema.safeParse(given);
+  if (!parsed.success) {
+    for (const issue of parsed.error.issues) {
+      problems.push({ name: String(issue.path[0]), reason: issue.message });
+    }
+  } else {
+    problems.push(...relationProblems(parsed.data));
+  }
+  if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
+  return parsed.data;
+}
+
+/** As `troupe config print` shows them. */
+export function maskedSettings(settings: Settings): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(settings).map(([name, value]) => {
+      const secret = secretSettings.includes(name as keyof Settings);
+      const given = Array.isArray(value) ? value.length > 0 : value !== undefined;
+      return [name, secret && given ? "********" : value];
+    }),
+  );
+}
+
+/** An empty value counts as not given, as compose files and unit files tend to produce it. */
+function readGiven(environment: Environment, problems: Problem[]): Record<string, string> {
+  const given: Record<string, string> = {};
+  for (const name of Object.keys(settingsSchema.shape)) {
+    const value = environment[name];
+    if (value !== undefined && value !== "") given[name] = value;
+  }
+  for (const name of secretSettings) {
+    const file = environment[`${name}_FILE`];
+    if (file === undefined || file === "") continue;
+    if (given[name] !== undefined) {
+      problems.push({ name: `${name}_FILE`, reason: `is given together with ${name}: use one of them` });
+      continue;
+    }
+    try {
+      given[name] = readFileSync(file, "utf8").trim();
+    } catch (error) {
+      const code = (error as NodeJS.ErrnoException).code ?? "unknown error";
+      problems.push({ name: `${name}_FILE`, reason: `cannot read "${file}" (${code})` });
+    }
+  }
+  return given;
+}
+
+function relationProblems(settings: Settings): Problem[] {
+  const open = (["SERVICE_HTTP_HOST", "SERVICE_GRPC_HOST"] as const).filter((name) => !isLoopbackHost(settings[name]));
+  if (open.length === 0 || settings.SERVICE_API_KEYS !== undefined || settings.SERVICE_ALLOW_ANONYMOUS) return [];
+  return open.map((name) => ({
+    name,
+    reason: `"${settings[name]}" is not a loopback address and SERVICE_API_KEYS is not set; set keys, or SERVICE_ALLOW_ANONYMOUS=1`,
+  }));
+}
+
+export function isLoopbackHost(host: string): boolean {
+  const bare = host.replace(/^\[(.*)\]$/, "$1");
+  if (bare === "localhost") return true;
+  return ipaddr.isValid(bare) && ipaddr.process(bare).range() === "loopback";
+}
+
+function isCidr(text: string): boolean {
+  return ipaddr.isValid(text) || ipaddr.isValidCIDR(text);
+}
+
+function whole(least: number, most: number): z.ZodType<number, string> {
+  return z
+    .string()
+    .regex(/^[0-9]+$/, "must be a whole number in plain digits")
+    .transform(Number)
+    .pipe(z.number().min(least, `must be at least ${least}`).max(most, `must be at most ${most}`)) as z.ZodType<
+    number,
+    string
+  >;
+}

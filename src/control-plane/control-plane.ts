@@ -1,0 +1,90 @@
+/**
+ * The RPC face: gRPC, gRPC-Web and Connect on one port, a loop over the rpcs of troupe.v1 and the rows that serve them, with
+ * health and reflection beside it.
+ *
+ * 1. A caller is admitted before any of its message is read.
+ * 2. Errors carry google.rpc details; what crashed says "internal" and nothing more.
+ * 3. After `close()` no call is admitted, streams end, admitted calls finish up to the limit given.
+ */
+import type { DescService } from "@bufbuild/protobuf";
+import { createConnectRouter } from "@connectrpc/connect";
+import { compressionGzip } from "@connectrpc/connect-node";
+import { Health } from "../gen/grpc/health/v1/health_pb.ts";
+import { bodyBytesMax, jsonDepthMax, rpcAnswerBytesMax } from "../limits.ts";
+import { type Authentication, originRules } from "../operations/authentication.ts";
+import type { Readiness } from "../operations/call.ts";
+import type { Operation } from "../operations/operation.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Log } from "../ports/log.ts";
+import { admissionGate } from "./admission.ts";
+import { addHealth } from "./health.ts";
+import { nodeHandler } from "./node-handler.ts";
+import { addReflection, reflectionServices } from "./reflection.ts";
+import { addRpcs } from "./rpc-routes.ts";
+import { listenForRpcs, type TlsOptions } from "./rpc-server.ts";
+import { troupeServices } from "./services.ts";
+
+export interface ControlPlaneOptions {
+  readonly operations: readonly Operation[];
+  readonly authentication: Authentication;
+  readonly host: string;
+  /** 0 picks a free one. */
+  readonly port: number;
+  /** Absent: plain text, HTTP/2 by prior knowledge. */
+  readonly tls?: TlsOptions | undefined;
+  readonly allowedHosts: readonly string[];
+  readonly corsOrigins: readonly string[];
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly readiness: Readiness;
+  /** The services to serve; those of troupe.v1 unless a test says otherwise. */
+  readonly services?: readonly DescService[] | undefined;
+}
+
+export interface ControlPlane {
+  readonly address: { readonly host: string; readonly port: number };
+  /** Resolves when the last connection is gone, at the latest shortly after `limitMs`. */
+  close(limitMs: number): Promise<void>;
+}
+
+/** One level of JSON takes three nested messages (Value, Struct, map entry) in the binary form of google.protobuf.Struct. */
+const recursionLimit = jsonDepthMax * 3 + 16;
+
+/** Rejects when the address cannot be bound. */
+export async function openControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
+  const { clock, log, readiness, operations, authentication } = options;
+  const services = options.services ?? troupeServices;
+  const listed = [...services, Health, ...reflectionServices];
+  const closing = new AbortController();
+  const mutualTls = options.tls?.clientCa !== undefined;
+  const origins = originRules({
+    boundHost: options.host,
+    allowedHosts: options.allowedHosts,
+    corsOrigins: options.corsOrigins,
+  });
+  const router = createConnectRouter({
+    acceptCompression: [compressionGzip],
+    readMaxBytes: bodyBytesMax,
+    writeMaxBytes: rpcAnswerBytesMax,
+    binaryOptions: { recursionLimit },
+    jsonOptions: { recursionLimit },
+    requestGate: admissionGate({ authentication, origins, mutualTls, log, isClosing: () => closing.signal.aborted }),
+  });
+  addRpcs(router, { services, operations, clock, log });
+  addHealth(router, { services: listed, readiness, closing: closing.signal });
+  addReflection(router, listed, closing.signal);
+  const server = await listenForRpcs({
+    host: options.host,
+    port: options.port,
+    tls: options.tls,
+    clock,
+    handler: nodeHandler({ handlers: router.handlers, origins, mutualTls, clock, log, closing: closing.signal }),
+  });
+  return {
+    address: server.address,
+    async close(limitMs) {
+      closing.abort();
+      await server.close(limitMs);
+    },
+  };
+}

@@ -1,0 +1,92 @@
+/**
+ * One rpc per operation row: message to domain shape, call, domain shape to message. It names no operation and no kind; an
+ * rpc without a row answers UNIMPLEMENTED.
+ */
+import type { DescMethod, DescService } from "@bufbuild/protobuf";
+import { Code, ConnectError, type ConnectRouter, type HandlerContext, type MethodImpl } from "@connectrpc/connect";
+import { Failure, isFailure } from "../errors/failure.ts";
+import { Call, callOperation, failureOf } from "../operations/call.ts";
+import type { Operation } from "../operations/operation.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Log } from "../ports/log.ts";
+import { arrivedOn, rpcName } from "./admission.ts";
+import { messageReader, messageWriter } from "./codec.ts";
+import { toConnectError } from "./connect-error.ts";
+
+export interface RpcRoutesOptions {
+  readonly services: readonly DescService[];
+  readonly operations: readonly Operation[];
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export function addRpcs(router: ConnectRouter, options: RpcRoutesOptions): void {
+  const rows = new Map(options.operations.map((row) => [rowKey(row.rpcService, row.name), row]));
+  for (const service of options.services) {
+    for (const method of service.methods) {
+      const row = rows.get(rowKey(service.name, method.localName));
+      router.rpc(method, row === undefined ? unimplemented(method) : serveRow(row, method, options));
+    }
+  }
+}
+
+/** Rpcs that no row serves, as `ProcessService.CreateProcess`. */
+export function rpcsWithoutRow(services: readonly DescService[], operations: readonly Operation[]): readonly string[] {
+  const rows = new Set(operations.map((row) => rowKey(row.rpcService, row.name)));
+  return services.flatMap((service) =>
+    service.methods
+      .filter((method) => !rows.has(rowKey(service.name, method.localName)))
+      .map((method) => `${service.name}.${method.name}`),
+  );
+}
+
+function rowKey(service: string, operation: string): string {
+  return `${service}/${operation}`;
+}
+
+function unimplemented(method: DescMethod): MethodImpl<DescMethod> {
+  const refuse = (): never => {
+    throw new ConnectError(`${method.parent.typeName}.${method.name} is not implemented`, Code.Unimplemented);
+  };
+  return refuse as unknown as MethodImpl<DescMethod>;
+}
+
+function serveRow(row: Operation, method: DescMethod, { clock, log }: RpcRoutesOptions): MethodImpl<DescMethod> {
+  const read = messageReader(method.input);
+  const write = messageWriter(method.output);
+  const serve = async (request: Parameters<typeof read>[0], context: HandlerContext) => {
+    const started = clock.monotonic();
+    const { requestId, caller } = arrivedOn(context);
+    let outcome = "ok";
+    try {
+      if (caller === undefined) throw new Error("An rpc of an operation was not admitted");
+      const leftMs = context.timeoutMs();
+      const call = new Call({
+        requestId,
+        caller,
+        clock,
+        log,
+        callerDeadline: leftMs === undefined ? undefined : started + leftMs,
+        watchCaller: (watched) => watchClient(context.signal, watched),
+      });
+      const domain = read(request);
+      return write(await callOperation(row, row.fromRpc?.(domain) ?? domain, call));
+    } catch (error) {
+      const failure = isFailure(error) ? error : failureOf(error, row.name, requestId, log);
+      outcome = failure.kind;
+      throw toConnectError(failure);
+    } finally {
+      const durationMs = clock.monotonic() - started;
+      const level = outcome === "internal" ? "info" : "debug";
+      log[level]("rpc", `${rpcName(context)} ${outcome}`, { requestId, durationMs, caller: caller?.name, outcome });
+    }
+  };
+  return serve as unknown as MethodImpl<DescMethod>;
+}
+
+/** Connect aborts its signal also when the call is over; by then `end` has nothing left to end. */
+function watchClient(signal: AbortSignal, call: Call): void {
+  const gone = (): void => call.end(new Failure("cancelled", "The client went away"));
+  if (signal.aborted) gone();
+  else signal.addEventListener("abort", gone, { once: true });
+}

@@ -1,0 +1,170 @@
+/**
+ * One port for HTTP/1.1 and HTTP/2. Without TLS the first bytes of a connection tell them apart (HTTP/2 opens with `PRI`),
+ * with TLS the handshake does. Closing says GOAWAY or `Connection: close`, lets calls finish, and cuts what is left after
+ * the limit.
+ */
+import http from "node:http";
+import http2 from "node:http2";
+import net from "node:net";
+import {
+  connectionsMax,
+  headerBytesMax,
+  headersReceiveMs,
+  keepAliveMs,
+  requestReceiveMs,
+  streamsPerConnectionMax,
+} from "../limits.ts";
+import type { Clock } from "../ports/clock.ts";
+
+export interface TlsOptions {
+  /** PEM. */
+  readonly cert: string | Buffer;
+  readonly key: string | Buffer;
+  /** PEM of the authority of client certificates: set means mutual TLS. */
+  readonly clientCa?: string | Buffer | undefined;
+}
+
+export type NodeHandler = (
+  request: http.IncomingMessage | http2.Http2ServerRequest,
+  response: http.ServerResponse | http2.Http2ServerResponse,
+) => void;
+
+export interface RpcServer {
+  readonly address: { readonly host: string; readonly port: number };
+  close(limitMs: number): Promise<void>;
+}
+
+export interface RpcServerOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly tls?: TlsOptions | undefined;
+  readonly clock: Clock;
+  readonly handler: NodeHandler;
+}
+
+/** Rejects when the address cannot be bound. */
+export async function listenForRpcs(options: RpcServerOptions): Promise<RpcServer> {
+  const { server, closeIdle } =
+    options.tls === undefined ? plainServer(options.handler) : secureServer(options.handler, options.tls);
+  server.maxConnections = connectionsMax;
+  const sockets = new Set<net.Socket>();
+  server.on("connection", (socket: net.Socket) => {
+    sockets.add(socket);
+    socket.on("error", () => undefined); // a peer that resets is no news
+    socket.once("close", () => sockets.delete(socket));
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen({ host: options.host, port: options.port }, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
+  const bound = server.address();
+  if (bound === null || typeof bound === "string") throw new Error("The control plane has no port");
+  return {
+    address: { host: bound.address, port: bound.port },
+    async close(limitMs) {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      closeIdle();
+      const again = setInterval(closeIdle, idleCheckMs);
+      const cancelLimit = options.clock.after(limitMs, () => {
+        for (const socket of sockets) socket.destroy();
+      });
+      await closed;
+      clearInterval(again);
+      cancelLimit();
+    },
+  };
+}
+
+/** HTTP/1.1 connections become idle one by one while calls finish. */
+const idleCheckMs = 50;
+
+const h2Options = {
+  settings: { maxConcurrentStreams: streamsPerConnectionMax, maxHeaderListSize: headerBytesMax, enablePush: false },
+} satisfies http2.ServerOptions;
+
+interface Listening {
+  readonly server: net.Server;
+  /** Asks every connection to end as soon as it has nothing to do. */
+  closeIdle(): void;
+}
+
+function plainServer(handler: NodeHandler): Listening {
+  const h1 = http.createServer(
+    {
+      maxHeaderSize: headerBytesMax,
+      headersTimeout: headersReceiveMs,
+      requestTimeout: requestReceiveMs,
+      keepAliveTimeout: keepAliveMs,
+    },
+    handler,
+  );
+  const h2 = http2.createServer(h2Options, handler);
+  const closeSessions = sessionsOf(h2);
+  const server = net.createServer((socket) => sniff(socket, (isH2) => (isH2 ? h2 : h1).emit("connection", socket)));
+  // The HTTP/1.1 server never listens itself; this starts its watch over header and request timeouts.
+  h1.emit("listening");
+  server.once("close", () => h1.close());
+  return {
+    server,
+    closeIdle() {
+      closeSessions();
+      h1.closeIdleConnections();
+    },
+  };
+}
+
+function secureServer(handler: NodeHandler, tls: TlsOptions): Listening {
+  const server = http2.createSecureServer(
+    {
+      ...h2Options,
+      allowHTTP1: true,
+      cert: tls.cert,
+      key: tls.key,
+      minVersion: "TLSv1.2",
+      handshakeTimeout: headersReceiveMs,
+      ...(tls.clientCa === undefined ? {} : { ca: tls.clientCa, requestCert: true, rejectUnauthorized: true }),
+    },
+    handler,
+  );
+  const closeSessions = sessionsOf(server);
+  return { server, closeIdle: closeSessions };
+}
+
+/** Answers a function that says GOAWAY on every open HTTP/2 session; streams in flight finish. */
+function sessionsOf(server: http2.Http2Server | http2.Http2SecureServer): () => void {
+  const sessions = new Set<http2.ServerHttp2Session>();
+  server.on("session", (session) => {
+    sessions.add(session);
+    session.once("close", () => sessions.delete(session));
+    session.on("error", () => undefined);
+  });
+  server.on("sessionError", () => undefined);
+  return () => {
+    for (const session of sessions) if (!session.closed) session.close();
+  };
+}
+
+const h2Preface = Buffer.from("PRI");
+
+function sniff(socket: net.Socket, hand: (isH2: boolean) => void): void {
+  let seen: Buffer = Buffer.alloc(0);
+  const timeout = (): void => void socket.destroy();
+  const onData = (chunk: Buffer): void => {
+    seen = seen.length === 0 ? chunk : Buffer.concat([seen, chunk]);
+    const isPrefix = h2Preface.subarray(0, seen.length).equals(seen.subarray(0, h2Preface.length));
+    if (isPrefix && seen.length < h2Preface.length) return;
+    socket.off("data", onData);
+    socket.off("timeout", timeout);
+    socket.setTimeout(0);
+    socket.pause();
+    socket.unshift(seen);
+    hand(isPrefix);
+    // An HTTP/2 session takes the bytes out itself, and would miss them if the socket were flowing.
+    if (!isPrefix) socket.resume();
+  };
+  socket.setTimeout(headersReceiveMs, timeout);
+  socket.on("data", onData);
+}

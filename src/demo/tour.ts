@@ -1,0 +1,121 @@
+/**
+ * What the demo shows, as data: each tour is a generator that yields steps and is told their answers. Nothing here sends or
+ * prints anything.
+ */
+import type { Request } from "./curl.ts";
+
+export interface Step extends Request {
+  /** What this step is for, one sentence. */
+  readonly say: string;
+  /** The status that means it worked. */
+  readonly expect: number;
+  /** Shown before the command: what its body is about, when JSON hides it. */
+  readonly listing?: string;
+}
+
+/** Parsed JSON, or text for other media types. */
+export type Answer = unknown;
+export type Tour = Generator<Step, void, Answer>;
+
+/** What must be known of the pet store before it can be installed. */
+export interface PetStoreFacts {
+  readonly documentUrl: string;
+  readonly port: number;
+  readonly apiKey: string;
+}
+
+export const petProgram = `\
+interface Pet { id: number; name: string }
+
+const { petstore } = services;
+const [calm, created, photo] = await Promise.all([
+  petstore.listPets({ query: { tags: ["calm"] } }),
+  petstore.createPet({ body: { name: env.newPet, tags: ["calm", "new"] } }),
+  petstore.getPetPhoto({ path: { petId: 1 } }),
+]);
+console.log("created pet", created.body.id);
+
+const stats = await petstore.getStats({});
+return {
+  calm: calm.body.map((pet: Pet) => pet.name),
+  created: created.body,
+  photo: photo.headers["content-type"],
+  pets: stats.body.pets,
+};
+`;
+
+export function* petStoreTour({ documentUrl, port, apiKey }: PetStoreFacts): Tour {
+  yield {
+    say: "Install the pet store from its OpenAPI document. It starts disabled.",
+    method: "POST",
+    path: "/services",
+    body: { id: "petstore", adapter: "openapi", url: documentUrl },
+    expect: 201,
+  };
+  yield {
+    say: "Say where it listens: the document leaves the port to us.",
+    method: "PATCH",
+    path: "/services/petstore/config",
+    body: [{ op: "add", path: "/serverVar_port", value: String(port) }],
+    expect: 200,
+  };
+  yield {
+    say: "Give it the API key. It is stored encrypted and never shown again.",
+    method: "PATCH",
+    path: "/services/petstore/secrets",
+    body: [{ op: "add", path: "/petKey", value: apiKey }],
+    expect: 200,
+  };
+  yield {
+    say: "Enable it: configuration and secrets are checked now.",
+    method: "POST",
+    path: "/services/petstore/enabled",
+    body: { enabled: true },
+    expect: 200,
+  };
+  yield { say: "Each operation of the document is a tool.", method: "GET", path: "/tools?limit=100", expect: 200 };
+  const created = yield {
+    say: "Run a program that calls three tools at the same time, then a fourth.",
+    listing: petProgram,
+    method: "POST",
+    path: "/processes",
+    body: { code: petProgram, ref: "demo", envConfig: { newPet: "Otter Olga" } },
+    expect: 200,
+  };
+  const { id } = created as { id: number };
+  const snapshot = yield {
+    say: "Wait until it is done.",
+    method: "GET",
+    path: `/processes/${id}?wait=30`,
+    expect: 200,
+  };
+  const { exitState, error } = snapshot as { exitState: string | null; error: string | null };
+  if (exitState !== "success") throw new Error(`The program ended with exitState ${exitState}: ${error}`);
+  yield { say: "What it printed.", method: "GET", path: `/processes/${id}/stdout`, expect: 200 };
+  yield { say: "And its output.", method: "GET", path: `/processes/${id}/output`, expect: 200 };
+}
+
+/** How any document gets in: a body for POST /services. */
+export interface Installation {
+  readonly body: Readonly<Record<string, unknown>>;
+  readonly bodyFrom?: string;
+}
+
+export function* documentTour({ body, bodyFrom }: Installation): Tour {
+  const installed = yield {
+    say: "Install the document as a service. It starts disabled.",
+    method: "POST",
+    path: "/services",
+    body,
+    ...(bodyFrom === undefined ? {} : { bodyFrom }),
+    expect: 201,
+  };
+  const service = `/services/${encodeURIComponent((installed as { id: string }).id)}`;
+  yield { say: "What can be configured.", method: "GET", path: `${service}/config/schema`, expect: 200 };
+  yield { say: "Which secrets it wants.", method: "GET", path: `${service}/secrets/schema`, expect: 200 };
+  const tools = yield { say: "Its tools, the first ten.", method: "GET", path: "/tools?limit=10", expect: 200 };
+  const [first] = (tools as { items: readonly { serviceId: string; id: string }[] }).items;
+  if (first === undefined) return;
+  const tool = `/tools/${encodeURIComponent(first.serviceId)}/${encodeURIComponent(first.id)}`;
+  yield { say: "How process code calls the first one.", method: "GET", path: `${tool}/docs`, expect: 200 };
+}

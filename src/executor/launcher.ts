@@ -1,0 +1,231 @@
+/**
+ * The run queue: at most `concurrency` programs alive at once, the others waiting in order. It gives programs their tools,
+ * their deadline and their end, and keeps what they print until they end.
+ *
+ * 1. A slot is held from admission until the run has ended or was released.
+ * 2. `ended` is called exactly once per execute.
+ * 3. The first cause of an end wins: a run that passed its deadline stays `timeout`, whatever it returns afterwards.
+ */
+import { catalogue } from "../errors/catalogue.ts";
+import { Failure, isFailure } from "../errors/failure.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Executor, RunEnd, RunHandle, RunLimits, ToolAnswer, ToolCall } from "../ports/executor.ts";
+import type { Launch, Launcher, RunIdentity, RunResult } from "../ports/launcher.ts";
+
+export interface ToolCallContext {
+  readonly processId: number;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+export interface LauncherOptions {
+  readonly executor: Executor;
+  readonly clock: Clock;
+  readonly concurrency: number;
+  readonly queueMax: number;
+  readonly limits: RunLimits;
+  readonly toolTimeoutMs: number;
+  /** Rejects with Failure. */
+  readonly callTool: (call: ToolCall, context: ToolCallContext) => Promise<unknown>;
+  /** In [0, 1): seeds of the programs. */
+  readonly random?: () => number;
+}
+
+interface Waiting {
+  readonly admitted: () => void;
+}
+
+interface Executing {
+  readonly handle: RunHandle;
+  readonly stdout: string[];
+  readonly stderr: string[];
+}
+
+export class RunQueue implements Launcher {
+  readonly #options: LauncherOptions;
+  /** In order of arrival; every key is `<process>#<run>`. */
+  readonly #waiting = new Map<string, Waiting>();
+  readonly #admitted = new Set<string>();
+  readonly #executing = new Map<string, Executing>();
+  #reserved = 0;
+  #draining = false;
+  #whenIdle: (() => void) | undefined;
+
+  constructor(options: LauncherOptions) {
+    this.#options = options;
+  }
+
+  reserve(): () => void {
+    const { queueMax, clock } = this.#options;
+    if (this.#waiting.size + this.#reserved >= queueMax) throw queueFull(queueMax, clock.now());
+    this.#reserved++;
+    let held = true;
+    return () => {
+      if (held) this.#reserved--;
+      held = false;
+    };
+  }
+
+  enqueue(run: RunIdentity, admitted: () => void): void {
+    if (this.knows(run)) return;
+    this.#waiting.set(nameOf(run), { admitted });
+    this.#admit();
+  }
+
+  release(run: RunIdentity): void {
+    const name = nameOf(run);
+    this.#waiting.delete(name);
+    if (this.#admitted.delete(name)) this.#admit();
+  }
+
+  execute(launch: Launch, ended: (result: RunResult) => void): void {
+    const name = nameOf(launch);
+    const { executor, clock } = this.#options;
+    const stdout: string[] = [];
+    const stderr: string[] = [];
+    const calls = new AbortController();
+    let timedOut = false;
+    let cancelTimer: (() => void) | undefined;
+    const handle = executor.start(
+      {
+        runId: name,
+        code: launch.code,
+        env: launch.envConfig,
+        limits: limitsOf(launch, this.#options.limits),
+        seed: Math.floor((this.#options.random ?? Math.random)() * 2 ** 32),
+      },
+      {
+        started: () => {},
+        stdout: (text) => stdout.push(text),
+        stderr: (text) => stderr.push(text),
+        toolCall: (call) => void this.#answer(handle, launch, call, calls.signal),
+        ended: (end) => {
+          cancelTimer?.();
+          calls.abort();
+          this.#executing.delete(name);
+          const captured = { stdout: stdout.join(""), stderr: stderr.join("") };
+          ended({ ...(timedOut ? timeoutResult(launch, end) : resultOf(end)), ...captured });
+          this.#admit();
+        },
+      },
+    );
+    this.#admitted.delete(name);
+    this.#executing.set(name, { handle, stdout, stderr });
+    if (launch.timeoutMs !== null && Number.isFinite(launch.timeoutMs)) {
+      cancelTimer = clock.after(Math.ceil(launch.timeoutMs), () => {
+        timedOut = true;
+        handle.stop();
+      });
+    }
+  }
+
+  stop(run: RunIdentity): void {
+    this.#executing.get(nameOf(run))?.handle.stop();
+  }
+
+  knows(run: RunIdentity): boolean {
+    const name = nameOf(run);
+    return this.#waiting.has(name) || this.#admitted.has(name) || this.#executing.has(name);
+  }
+
+  live(run: RunIdentity): { stdout: string; stderr: string } | undefined {
+    const executing = this.#executing.get(nameOf(run));
+    if (executing === undefined) return undefined;
+    return { stdout: executing.stdout.join(""), stderr: executing.stderr.join("") };
+  }
+
+  /** Admits nobody any more; resolves when nothing executes. Those who wait stay queued on disk. */
+  drain(): Promise<void> {
+    this.#draining = true;
+    return new Promise((resolve) => {
+      this.#whenIdle = resolve;
+      this.#admit();
+    });
+  }
+
+  /** Ends every running program; each is reported `stopped`. */
+  stopAll(): void {
+    for (const { handle } of this.#executing.values()) handle.stop();
+  }
+
+  inspect(): { readonly waiting: number; readonly executing: number; readonly slots: number } {
+    return {
+      waiting: this.#waiting.size,
+      executing: this.#admitted.size + this.#executing.size,
+      slots: this.#options.concurrency,
+    };
+  }
+
+  #admit(): void {
+    if (this.#draining) {
+      if (this.#executing.size === 0) this.#whenIdle?.();
+      return;
+    }
+    for (const [name, { admitted }] of this.#waiting) {
+      if (this.#admitted.size + this.#executing.size >= this.#options.concurrency) return;
+      this.#waiting.delete(name);
+      this.#admitted.add(name);
+      admitted();
+    }
+  }
+
+  async #answer(handle: RunHandle, launch: Launch, call: ToolCall, signal: AbortSignal): Promise<void> {
+    let answer: ToolAnswer;
+    try {
+      const context = { processId: launch.processId, timeoutMs: this.#options.toolTimeoutMs, signal };
+      answer = { ok: true, value: await this.#options.callTool(call, context) };
+    } catch (error) {
+      const failure = isFailure(error) ? error : new Failure("internal", "The tool call failed inside the server");
+      answer = { ok: false, message: failure.message, code: failure.kind, status: catalogue[failure.kind].rest };
+    }
+    if (!signal.aborted) handle.answer(call.callId, answer);
+  }
+}
+
+function nameOf(run: RunIdentity): string {
+  return `${run.processId}#${run.run}`;
+}
+
+type Ending = Pick<RunResult, "ending" | "reason" | "error" | "output">;
+
+function resultOf(end: RunEnd): Ending {
+  switch (end.kind) {
+    case "success":
+      return { ending: "success", reason: null, error: null, output: end.output };
+    case "failed":
+      return { ending: "failed", reason: end.reason, error: end.error, output: end.output };
+    case "stopped":
+      return { ending: "stopped", reason: null, error: null, output: end.output };
+  }
+}
+
+function timeoutResult(launch: Launch, end: RunEnd): Ending {
+  return {
+    ending: "timeout",
+    reason: "timeout",
+    error: `The process ran longer than its limit of ${launch.timeoutMs} ms`,
+    output: end.output,
+  };
+}
+
+/** `envConfig.limits` may lower a limit, never raise it; anything that is not a positive number is ignored. */
+function limitsOf(launch: Launch, most: RunLimits): RunLimits {
+  const asked = launch.envConfig.limits;
+  if (typeof asked !== "object" || asked === null) return most;
+  const { memoryMb, cpuMs } = asked as Record<string, unknown>;
+  return {
+    ...most,
+    memoryMb: isPositive(memoryMb) ? Math.min(memoryMb, most.memoryMb) : most.memoryMb,
+    cpuMs: isPositive(cpuMs) ? Math.min(cpuMs, most.cpuMs ?? Number.POSITIVE_INFINITY) : most.cpuMs,
+  };
+}
+
+function isPositive(value: unknown): value is number {
+  return typeof value === "number" && Number.isFinite(value) && value > 0;
+}
+
+function queueFull(limit: number, now: number): Failure {
+  return new Failure("queue_full", `${limit} processes are waiting to run already`, {
+    exhaustion: { limit, remaining: 0, resetAt: Math.ceil(now / 1_000) + 1, retryAfterSeconds: 1 },
+  });
+}

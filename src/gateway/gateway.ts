@@ -1,0 +1,250 @@
+/**
+ * The REST face: one route per operation row. It admits a request (Host, Origin, key), merges path, query and body into the
+ * row's input, calls, and answers. It names no operation and no kind.
+ *
+ * 1. Whatever is answered is JSON (or the row's text type), also what is refused below the router.
+ * 2. Every answer carries X-Request-Id, and the log has one line for each request under it.
+ * 3. Nothing of a body is read before the caller is known and the media type is right.
+ * 4. After `close()` was called no new call is admitted; admitted ones finish, up to the limit given.
+ */
+import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import { Failure, isFailure } from "../errors/failure.ts";
+import {
+  connectionsMax,
+  headerBytesMax,
+  headersMax,
+  headersReceiveMs,
+  keepAliveMs,
+  requestReceiveMs,
+} from "../limits.ts";
+import { type Authentication, type OriginRules, originRules } from "../operations/authentication.ts";
+import { Call, callOperation, failureOf, type Readiness, requestIdFrom } from "../operations/call.ts";
+import type { Caller, Operation } from "../operations/operation.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Log } from "../ports/log.ts";
+import { sendFailure, sendJson } from "./answer.ts";
+import { readBody } from "./body.ts";
+import { clientErrorHandler } from "./client-error.ts";
+import { allowBrowser, answerOptions } from "./cross-origin.ts";
+import { type KnownPaths, knownPaths } from "./known-paths.ts";
+import { type RoutePlan, routePlan } from "./route-plan.ts";
+
+declare module "fastify" {
+  interface FastifyRequest {
+    /** Set by admission, before any handler runs. */
+    caller: Caller;
+  }
+  interface FastifyContextConfig {
+    /** No key is asked for. */
+    readonly open?: boolean;
+    /** Constant answer for probes: served under any Host and while closing. */
+    readonly probe?: boolean;
+  }
+}
+
+export interface GatewayOptions {
+  readonly operations: readonly Operation[];
+  readonly authentication: Authentication;
+  readonly host: string;
+  /** 0 picks a free one. */
+  readonly port: number;
+  readonly allowedHosts: readonly string[];
+  readonly corsOrigins: readonly string[];
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly readiness: Readiness;
+  /** Routes that are no operations (documents, MCP, event streams); admission guards them too. `config: {open: true}` asks no key. */
+  readonly mount?: ((app: FastifyInstance) => void) | undefined;
+}
+
+export interface Gateway {
+  readonly address: { readonly host: string; readonly port: number };
+  /** Resolves when the last connection is gone, at the latest shortly after `limitMs`. */
+  close(limitMs: number): Promise<void>;
+}
+
+interface Face extends GatewayOptions {
+  readonly origins: OriginRules;
+  readonly paths: KnownPaths;
+  closing: boolean;
+}
+
+/** Rejects when the address cannot be bound. */
+export async function openGateway(options: GatewayOptions): Promise<Gateway> {
+  const face: Face = {
+    ...options,
+    origins: originRules({
+      boundHost: options.host,
+      allowedHosts: options.allowedHosts,
+      corsOrigins: options.corsOrigins,
+    }),
+    paths: knownPaths(),
+    closing: false,
+  };
+  const app = openApp(face);
+  for (const row of options.operations) addRow(app, face, routePlan(row));
+  addProbes(app, face);
+  options.mount?.(app);
+  await app.listen({ host: options.host, port: options.port });
+  const bound = app.server.address();
+  if (bound === null || typeof bound === "string") throw new Error("The gateway has no port");
+  return {
+    address: { host: bound.address, port: bound.port },
+    close: (limitMs) => closeApp(app, face, limitMs),
+  };
+}
+
+function openApp(face: Face): FastifyInstance {
+  const app = fastify({
+    logger: false,
+    disableRequestLogging: true,
+    return503OnClosing: false, // its body is not our envelope; admission refuses instead
+    requestTimeout: requestReceiveMs,
+    keepAliveTimeout: keepAliveMs,
+    // requireHostHeader: Node's own refusal has no body; admission says it in the envelope.
+    http: { maxHeaderSize: headerBytesMax, headersTimeout: headersReceiveMs, requireHostHeader: false },
+    routerOptions: { maxParamLength: headerBytesMax },
+    genReqId: (raw) => requestIdFrom(single(raw.headers["x-request-id"])),
+    clientErrorHandler,
+    frameworkErrors: (error, request, reply) => {
+      reply.header("x-request-id", request.id);
+      sendFailure(reply, frameworkFailure(error, request, face.log));
+    },
+  });
+  app.server.maxHeadersCount = headersMax + 1; // one more than allowed, so that a surplus is seen and not cut off
+  app.server.maxConnections = connectionsMax;
+  // Left to body.ts, which says "go on" only to requests it is going to read.
+  app.server.on("checkContinue", (request, response) => app.server.emit("request", request, response));
+  app.server.on("checkExpectation", (request, response) => app.server.emit("request", request, response));
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("*", (_request, _payload, done) => done(null));
+  app.decorateRequest("caller");
+  app.addHook("onRoute", (route) => face.paths.add(route));
+  app.addHook("onRequest", (request, reply, done) => {
+    reply.header("x-request-id", request.id);
+    if (face.closing) reply.header("connection", "close");
+    try {
+      admit(face, request, reply);
+      done();
+    } catch (error) {
+      sendFailure(reply, isFailure(error) ? error : failureOf(error, "admission", request.id, face.log));
+    }
+  });
+  app.addHook("onResponse", (request, reply, done) => {
+    writeAccessLine(face.log, request, reply);
+    done();
+  });
+  app.setErrorHandler((error: FastifyError, request, reply) =>
+    sendFailure(reply, frameworkFailure(error, request, face.log)),
+  );
+  app.setNotFoundHandler((request, reply) => answerUnmatched(face, request, reply));
+  return app;
+}
+
+function admit(face: Face, request: FastifyRequest, reply: FastifyReply): void {
+  const { headers, rawHeaders, httpVersionMinor } = request.raw;
+  const { config } = request.routeOptions;
+  if (rawHeaders.length > headersMax * 2) throw new Failure("too_large", `More than ${headersMax} request headers`);
+  if (headers.host === undefined && httpVersionMinor > 0)
+    throw new Failure("invalid_request", "The Host header is required");
+  face.origins.check(config?.probe === true ? undefined : headers.host, headers.origin);
+  if (headers.origin !== undefined && face.origins.allowsCrossOrigin(headers.origin))
+    allowBrowser(reply, headers.origin);
+  if (face.closing && config?.probe !== true) throw new Failure("unavailable", "The server is shutting down");
+  // Browsers send no key with the OPTIONS that asks whether they may send one.
+  if (config?.open === true || request.method === "OPTIONS") return;
+  request.caller = face.authentication.authenticate(headers.authorization);
+}
+
+function addRow(app: FastifyInstance, face: Face, plan: RoutePlan): void {
+  app.route({
+    method: plan.row.route.method,
+    url: plan.url,
+    handler: (request, reply) => void serve(face, plan, request, reply),
+  });
+}
+
+async function serve(face: Face, plan: RoutePlan, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  try {
+    const bytes = plan.mediaTypes === undefined ? noBytes : await readBody(request.raw, reply.raw, plan.mediaTypes);
+    const call = new Call({
+      requestId: request.id,
+      caller: request.caller,
+      clock: face.clock,
+      log: face.log,
+      watchCaller: (watched) => watchClient(reply, watched),
+    });
+    plan.answer(reply, await callOperation(plan.row, plan.input(request, bytes), call));
+  } catch (error) {
+    // callOperation rejects with Failure only; anything else is a crash of ours on the way in or out.
+    sendFailure(reply, isFailure(error) ? error : failureOf(error, plan.row.name, request.id, face.log));
+  }
+}
+
+const noBytes = new Uint8Array(0);
+
+/** The response, not the request: a request is "closed" as soon as it was read. */
+function watchClient(reply: FastifyReply, call: Call): void {
+  const gone = (): void => {
+    if (!reply.raw.writableFinished) call.end(new Failure("cancelled", "The client went away"));
+  };
+  if (reply.raw.destroyed) gone();
+  else reply.raw.once("close", gone);
+}
+
+function addProbes(app: FastifyInstance, face: Face): void {
+  const config = { open: true, probe: true };
+  app.get("/healthz", { config }, (_request, reply) => sendJson(reply, 200, { status: "alive" }));
+  app.get("/readyz", { config }, (_request, reply) => {
+    const state = face.closing
+      ? ({ ready: false, reason: "The server is shutting down" } as const)
+      : face.readiness.check();
+    if (state.ready) sendJson(reply, 200, { status: "ready" });
+    else sendFailure(reply, new Failure("unavailable", state.reason));
+  });
+}
+
+/** No route matched: OPTIONS on a path that exists, a path with other methods, or an unknown path. */
+function answerUnmatched(face: Face, request: FastifyRequest, reply: FastifyReply): void {
+  const path = request.url.split("?", 1)[0] ?? "";
+  const allow = face.paths.methodsOf(path);
+  if (allow.length === 0) sendFailure(reply, new Failure("not_found", "There is nothing at this path"));
+  else if (request.method === "OPTIONS") answerOptions(reply, request, allow, face.origins);
+  else
+    sendFailure(reply, new Failure("method_not_allowed", `This path does not answer to ${request.method}`, { allow }));
+}
+
+/** What fastify itself refuses; its messages and status codes stay inside. */
+function frameworkFailure(error: FastifyError, request: FastifyRequest, log: Log): Failure {
+  if (error.code === "FST_ERR_BAD_URL")
+    return new Failure("invalid_request", "The path is not properly percent-encoded");
+  if (error.code === "FST_ERR_CTP_INVALID_MEDIA_TYPE") {
+    return new Failure("unsupported_media_type", 'The Content-Type of the body must be "application/json"');
+  }
+  return failureOf(error, "gateway", request.id, log);
+}
+
+function writeAccessLine(log: Log, request: FastifyRequest, reply: FastifyReply): void {
+  const route = request.routeOptions.url ?? "unmatched";
+  const fields = {
+    requestId: request.id,
+    method: request.method,
+    route,
+    status: reply.statusCode,
+    durationMs: reply.elapsedTime,
+    caller: request.caller?.name,
+  };
+  const level = reply.statusCode >= 500 ? "info" : "debug";
+  log[level]("http-request", `${request.method} ${route} ${reply.statusCode}`, fields);
+}
+
+function single(header: string | string[] | undefined): string | undefined {
+  return Array.isArray(header) ? undefined : header;
+}
+
+async function closeApp(app: FastifyInstance, face: Face, limitMs: number): Promise<void> {
+  face.closing = true;
+  const stopWaiting = face.clock.after(limitMs, () => app.server.closeAllConnections());
+  await app.close();
+  stopWaiting();
+}

@@ -1,0 +1,98 @@
+/** Where schemas stand inside a schema, so that a property named "required" is never taken for the keyword. */
+import { arrayIndex, parsePointer } from "./pointer.ts";
+
+export type SchemaObject = Readonly<Record<string, unknown>>;
+
+/** one: a schema. many: an array of them. named: an object of them. either: a schema or an array of them. */
+const places: Readonly<Record<string, "one" | "many" | "named" | "either">> = {
+  $defs: "named",
+  definitions: "named",
+  properties: "named",
+  patternProperties: "named",
+  dependentSchemas: "named",
+  dependencies: "named",
+  additionalProperties: "one",
+  unevaluatedProperties: "one",
+  propertyNames: "one",
+  items: "either",
+  additionalItems: "one",
+  unevaluatedItems: "one",
+  prefixItems: "many",
+  contains: "one",
+  contentSchema: "one",
+  allOf: "many",
+  anyOf: "many",
+  oneOf: "many",
+  not: "one",
+  if: "one",
+  then: "one",
+  else: "one",
+};
+
+export function isSchemaObject(schema: unknown): schema is SchemaObject {
+  return typeof schema === "object" && schema !== null && !Array.isArray(schema);
+}
+
+/** The schemas directly inside one, each with the keyword that holds it. */
+export function subschemas(schema: SchemaObject): readonly { readonly keyword: string; readonly schema: unknown }[] {
+  return Object.entries(places).flatMap(([keyword, place]) => {
+    const held = Object.hasOwn(schema, keyword) ? schema[keyword] : undefined;
+    if (held === undefined) return [];
+    if (place === "named") return isSchemaObject(held) ? Object.values(held).map((inner) => ({ keyword, schema: inner })) : [];
+    if (Array.isArray(held)) return held.map((inner) => ({ keyword, schema: inner as unknown }));
+    return [{ keyword, schema: held }];
+  });
+}
+
+/** A copy in which each subschema of the keywords `changed` names is replaced by what `change` makes of it. */
+export function mapSubschemas(schema: SchemaObject, change: (inner: unknown, keyword: string) => unknown): Record<string, unknown> {
+  const copy: Record<string, unknown> = { ...schema };
+  for (const [keyword, place] of Object.entries(places)) {
+    const held = Object.hasOwn(schema, keyword) ? schema[keyword] : undefined;
+    if (held === undefined) continue;
+    if (place === "named") {
+      if (isSchemaObject(held)) copy[keyword] = Object.fromEntries(Object.entries(held).map(([name, inner]) => [name, change(inner, keyword)]));
+    } else {
+      copy[keyword] = Array.isArray(held) ? held.map((inner) => change(inner, keyword)) : change(held, keyword);
+    }
+  }
+  return copy;
+}
+
+/** What a local `$ref` (`#`, `#/…`, `#anchor`) names; undefined when there is none or it names nothing here. */
+export function resolveReference(schema: SchemaObject, root: SchemaObject): unknown {
+  const reference = schema.$ref;
+  if (typeof reference !== "string" || !reference.startsWith("#")) return undefined;
+  const fragment = decodeFragment(reference.slice(1));
+  if (fragment === undefined) return undefined;
+  const tokens = parsePointer(fragment);
+  return tokens === undefined ? findAnchor(root, fragment) : at(root, tokens);
+}
+
+function decodeFragment(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function at(root: unknown, tokens: readonly string[]): unknown {
+  let value = root;
+  for (const token of tokens) {
+    if (Array.isArray(value)) value = value[arrayIndex(token) ?? -1];
+    else if (isSchemaObject(value) && Object.hasOwn(value, token)) value = value[token];
+    else return undefined;
+  }
+  return value;
+}
+
+function findAnchor(schema: unknown, name: string): unknown {
+  if (!isSchemaObject(schema)) return undefined;
+  if (schema.$anchor === name || schema.$id === `#${name}`) return schema;
+  for (const { schema: inner } of subschemas(schema)) {
+    const found = findAnchor(inner, name);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}

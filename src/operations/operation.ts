@@ -1,0 +1,66 @@
+/**
+ * One row per operation. Both faces are loops over rows: they name no kind and no operation. Adding an operation is four
+ * edits: proto, row, case in the actor, test.
+ *
+ * The output of a row mirrors its protobuf response message field by field (`{ process: … }`); the REST face sends the one
+ * field named by `route.answer` (or the whole object), the control plane sends the message.
+ */
+import type { z } from "zod";
+
+export type Role = "agent" | "operator";
+
+export interface Caller {
+  /** Key name, or "anonymous". */
+  readonly name: string;
+  readonly role: Role;
+}
+
+/** Who asks, under which id, until when. */
+export interface CallContext {
+  readonly requestId: string;
+  readonly caller: Caller;
+  /** On the monotonic clock, milliseconds. */
+  readonly deadline: number;
+  /** Aborted when the caller goes away or the deadline passes. */
+  readonly signal: AbortSignal;
+}
+
+export type HttpMethod = "GET" | "POST" | "PATCH" | "DELETE";
+
+export interface Route {
+  readonly method: HttpMethod;
+  /** `/processes/{id}`: names in braces are fields of the input. */
+  readonly path: string;
+  /** Input fields taken from the query string; a repeated name is refused, an unknown one ignored. */
+  readonly query?: readonly string[];
+  /**
+   * none: no body is read. fields: a JSON object whose keys are input fields. A field name: the whole JSON body is that
+   * field (a JSON Patch array).
+   */
+  readonly body: "none" | "fields" | { readonly field: string; readonly mediaTypes: readonly string[] };
+  readonly status: 200 | 201 | 204;
+  /** Output field sent as a strong ETag instead of in the body. */
+  readonly etag?: string;
+  /** Input field filled from If-Match: the tag without quotes; absent for `*`. */
+  readonly ifMatch?: string;
+  /** Output field that is the REST body; absent: the whole output. */
+  readonly answer?: { readonly field: string; readonly mediaType: "application/json" | "text/plain" | "text/markdown" };
+}
+
+export interface Operation<Input = unknown, Output = unknown> {
+  /** createProcess; the rpc is CreateProcess. */
+  readonly name: string;
+  readonly summary: string;
+  /** Service within package troupe.v1. */
+  readonly rpcService: string;
+  readonly route: Route;
+  readonly role: Role;
+  /** Shape and rules of path, query and body fields together. Path and query fields accept their text form. */
+  readonly input: z.ZodType<Input>;
+  readonly output: z.ZodType<Output>;
+  /** From the domain form of the protobuf request to `input`, where the two differ (`no_timeout`). */
+  readonly fromRpc?: (request: Readonly<Record<string, unknown>>) => Record<string, unknown>;
+  /** Adds to the ordinary deadline of a call, for waits and tool calls, milliseconds. */
+  readonly extraDeadlineMs?: (input: Input) => number;
+  run(input: Input, context: CallContext): Promise<Output>;
+}

@@ -1,0 +1,44 @@
+/**
+ * Gets programs run: a bounded queue in front of a bounded number of slots. It holds nothing durable: what must survive is in
+ * the process actor, which enqueues again after a restart.
+ */
+export interface RunIdentity {
+  readonly processId: number;
+  /** Counts the runs of one process: a report of an older run is recognised and dropped. */
+  readonly run: number;
+}
+
+export interface Launch extends RunIdentity {
+  readonly code: string;
+  readonly envConfig: Readonly<Record<string, unknown>>;
+  /** Counts from the call; null: no limit. */
+  readonly timeoutMs: number | null;
+}
+
+/** How a run ended, with everything it produced. `output` is JSON text of an object. */
+export interface RunResult {
+  readonly ending: "success" | "failed" | "timeout" | "stopped";
+  /** Reason code of a failure (decisions section 4.6); null on success. */
+  readonly reason: string | null;
+  readonly error: string | null;
+  readonly output: string;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface Launcher {
+  /** Keeps a place in the queue for a run about to be decided. Throws Failure queue_full. The answer gives it back. */
+  reserve(): () => void;
+  /** `admitted` is called once a slot is free; then `execute` or `release` must follow. Known runs are left alone. */
+  enqueue(run: RunIdentity, admitted: () => void): void;
+  /** Gives up the place in the queue, or an admitted slot that will not be used. */
+  release(run: RunIdentity): void;
+  /** `ended` is called exactly once. */
+  execute(launch: Launch, ended: (result: RunResult) => void): void;
+  /** Ends a running program; `ended` follows with `stopped`, unless it ended first. */
+  stop(run: RunIdentity): void;
+  /** Whether this run is queued, admitted or executing here, now. */
+  knows(run: RunIdentity): boolean;
+  /** What an executing run has printed so far. */
+  live(run: RunIdentity): { readonly stdout: string; readonly stderr: string } | undefined;
+}

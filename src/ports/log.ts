@@ -1,0 +1,23 @@
+/** Structured log: `event` names what happened in kebab-case, `message` is for people, fields are the known ones only. */
+export type LogLevel = "debug" | "info" | "warn" | "error";
+
+export interface LogFields {
+  readonly requestId?: string | undefined;
+  readonly processId?: number | undefined;
+  readonly serviceId?: string | undefined;
+  readonly moduleId?: string | undefined;
+  readonly registryId?: string | undefined;
+  readonly toolId?: string | undefined;
+  readonly actor?: string | undefined;
+  readonly durationMs?: number | undefined;
+  /** Rendered as name, message and stack: the only place where a cause is written down. */
+  readonly error?: unknown;
+  readonly [field: string]: unknown;
+}
+
+export interface Log {
+  debug(event: string, message: string, fields?: LogFields): void;
+  info(event: string, message: string, fields?: LogFields): void;
+  warn(event: string, message: string, fields?: LogFields): void;
+  error(event: string, message: string, fields?: LogFields): void;
+}

@@ -1,0 +1,28 @@
+/** What a cell needs of the system around it. */
+import type { Clock } from "../ports/clock.ts";
+import type { Commit, Outcome, Store, Write } from "../ports/store.ts";
+import type { Cell } from "./cell.ts";
+import type { DeadLetterReason } from "./dead-letters.ts";
+import type { Deadlines } from "./deadlines.ts";
+import type { Address, AnyKind } from "./kind.ts";
+
+export interface CellHost {
+  readonly clock: Clock;
+  readonly store: Store;
+  readonly deadlines: Deadlines;
+  random(): number;
+  portsOf(kind: AnyKind): unknown;
+  commit(commit: Commit): Promise<Outcome>;
+  blob(address: Address, name: string): Promise<string | undefined>;
+  /** Writes that remove every blob of an actor that ends. */
+  dropBlobs(address: Address): Promise<readonly Write[]>;
+  /** The write that remembers the highest key handed out; empty for kinds whose keys are given by callers. */
+  sequenceWrite(kind: AnyKind): readonly Write[];
+  /** After each durable step. */
+  committed(address: Address, state: unknown): void;
+  report(address: Address, message: unknown): void;
+  deadLetter(address: Address, reason: DeadLetterReason, message: unknown): void;
+  crashed(address: Address, error: unknown): void;
+  parked(address: Address, reason: string): void;
+  left(cell: Cell): void;
+}

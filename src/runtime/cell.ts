@@ -1,0 +1,427 @@
+/**
+ * One resident actor: its committed state, its mailbox, and its turns.
+ *
+ * 1. One turn at a time, through its commit; no re-entrancy.
+ * 2. Decide, persist, answer, act: nothing leaves before the step is durable.
+ * 3. `state` is always the last committed state; queries read it without waiting for a turn.
+ * 4. A refusal answers and leaves the state alone. A crash answers `internal`, drops the message, and restarts from disk.
+ * 5. Every caller gets exactly one answer, a refusal, or its deadline.
+ * 6. A cell with a turn, messages, waiting callers, running effects or owed work stays in memory.
+ */
+import { Failure, isFailure } from "../errors/failure.ts";
+import { commandIdsKeptMax, mailboxMessagesMax } from "../limits.ts";
+import type { Outcome, StoredRecord, Write } from "../ports/store.ts";
+import type { CellHost } from "./cell-host.ts";
+import { planCommit } from "./commit-plan.ts";
+import type { Envelope } from "./envelope.ts";
+import { recordKey } from "./keys.ts";
+import { type Address, type AnyKind, addressText, type Self, type Step } from "./kind.ts";
+import { type AnsweredCommand, decodeRecord } from "./record.ts";
+import { backoff, judgeCrash } from "./supervision.ts";
+
+export type CellPhase = "loading" | "ready" | "turning" | "restarting" | "parked" | "gone";
+
+/** Tries of one message whose commit found another revision than expected, before it is given up. */
+const conflictsMax = 3;
+
+export class Cell {
+  readonly address: Address;
+  readonly kind: AnyKind;
+  /** Ephemeral: a positive number, new with each activation, never reused within the boot. */
+  readonly pid: number;
+  phase: CellPhase = "loading";
+  state: unknown = null;
+  /** Monotonic time of the last message; the passivation sweep reads it. */
+  lastUsed: number;
+  restarts = 0;
+  lastError: string | undefined;
+  readonly #host: CellHost;
+  #revision = 0;
+  #commands: readonly AnsweredCommand[] = [];
+  #queue: Envelope[] = [];
+  #tickets: Map<string, Envelope[]> | undefined;
+  #crashes: readonly number[] = [];
+  #lastAsked: number;
+  #loadFailures = 0;
+  #effectsRunning = 0;
+  /** An effect crashed while a turn was being persisted: the turn ends first, then the cell restarts. */
+  #crashedInTurn: unknown;
+  #owes = false;
+  #whenQuiet: (() => void)[] | undefined;
+
+  constructor(host: CellHost, kind: AnyKind, address: Address, pid: number) {
+    this.#host = host;
+    this.kind = kind;
+    this.address = address;
+    this.pid = pid;
+    this.lastUsed = host.clock.monotonic();
+    this.#lastAsked = this.lastUsed;
+    void this.#load();
+  }
+
+  get mailboxDepth(): number {
+    return this.#queue.length;
+  }
+
+  /** Invariant 6. */
+  get idle(): boolean {
+    return (
+      this.phase === "ready" &&
+      this.#queue.length === 0 &&
+      this.#effectsRunning === 0 &&
+      !this.#owes &&
+      (this.#tickets === undefined || this.#tickets.size === 0)
+    );
+  }
+
+  /** Whether it was used since the last time this was asked: the second chance of the passivation sweep. */
+  takeRecentlyUsed(): boolean {
+    const used = this.lastUsed > this.#lastAsked;
+    this.#lastAsked = this.lastUsed;
+    return used;
+  }
+
+  /** Resolves once nothing is queued, turning or being performed; also when parked. */
+  quiet(): Promise<void> {
+    if (this.#isQuiet()) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#whenQuiet = [...(this.#whenQuiet ?? []), resolve];
+    });
+  }
+
+  /** An idle cell takes its turn in the caller's stack; otherwise the message waits. */
+  deliver(envelope: Envelope, ownReport = false): void {
+    this.lastUsed = this.#host.clock.monotonic();
+    if (this.phase === "ready" && this.#queue.length === 0) {
+      this.#turn(envelope);
+      if (this.phase === "ready") this.#drain();
+      return;
+    }
+    if (this.phase === "parked") {
+      this.#host.deadLetter(this.address, "parked", envelope.message);
+      envelope.refuse(this.#parkedFailure());
+      return;
+    }
+    if (this.phase === "gone") {
+      this.#host.deadLetter(this.address, "stopped", envelope.message);
+      envelope.refuse(new Failure("unavailable", `Actor "${addressText(this.address)}" is moving`));
+      return;
+    }
+    // An effect's own report is never dropped: there are only as many as effects were decided.
+    if (!ownReport && this.#queue.length >= mailboxMessagesMax) {
+      this.#host.deadLetter(this.address, "overloaded", envelope.message);
+      envelope.refuse(mailboxFull(this.address, this.#host.clock.now()));
+      return;
+    }
+    this.#queue.push(envelope);
+    this.#awaitDeadline(envelope);
+  }
+
+  /** An operator's restart: forgets the crashes that led to parking. */
+  restart(): void {
+    if (this.phase !== "parked") return;
+    this.#crashes = [];
+    this.lastError = undefined;
+    this.#restartAfter(0);
+  }
+
+  /** Leaves memory. Only when idle, or at shutdown, or because the actor is no longer ours. */
+  leave(): void {
+    this.phase = "gone";
+    const moving = new Failure("unavailable", `Actor "${addressText(this.address)}" is shutting down`);
+    this.#refuseWaiting(moving, "stopped");
+    this.#host.left(this);
+    this.#settleQuiet();
+  }
+
+  #isQuiet(): boolean {
+    if (this.phase === "parked" || this.phase === "gone") return true;
+    return this.phase === "ready" && this.#queue.length === 0 && this.#effectsRunning === 0;
+  }
+
+  #settleQuiet(): void {
+    if (this.#whenQuiet === undefined || !this.#isQuiet()) return;
+    const waiting = this.#whenQuiet;
+    this.#whenQuiet = undefined;
+    for (const resolve of waiting) resolve();
+  }
+
+  async #load(): Promise<void> {
+    this.phase = "loading";
+    let stored: StoredRecord | undefined;
+    try {
+      stored = await this.#host.store.load(recordKey(this.address));
+    } catch (error) {
+      // The store does not answer: that is the store's health, not this actor's fault, so it is not counted as a crash.
+      this.lastError = messageOf(error);
+      if (!this.#hasLeft()) this.#restartAfter(backoff(++this.#loadFailures, this.#host.random()));
+      return;
+    }
+    if (this.#hasLeft()) return;
+    this.#loadFailures = 0;
+    try {
+      const decoded = stored === undefined ? { state: null, commands: [] } : decodeRecord(this.kind, stored.value);
+      this.#adopt(decoded.state, decoded.commands, stored?.revision ?? 0);
+    } catch (error) {
+      this.#park(error);
+      return;
+    }
+    this.phase = "ready";
+    this.#performOwed();
+    this.#drain();
+  }
+
+  #hasLeft(): boolean {
+    return this.phase === "gone";
+  }
+
+  #adopt(state: unknown, commands: readonly AnsweredCommand[], revision: number): void {
+    this.state = state;
+    this.#commands = commands;
+    this.#revision = revision;
+    this.#owes = state !== null && this.kind.owed(state).length > 0;
+  }
+
+  #drain(): void {
+    while (this.phase === "ready") {
+      const envelope = this.#queue.shift();
+      if (envelope === undefined) break;
+      if (envelope.settled || envelope.deadline <= this.#host.clock.monotonic()) {
+        this.#host.deadLetter(this.address, "expired", envelope.message);
+        envelope.expire();
+        continue;
+      }
+      this.#turn(envelope);
+    }
+    this.#settleQuiet();
+    if (this.state === null && this.idle) this.leave();
+  }
+
+  #turn(envelope: Envelope): void {
+    const answered = this.#answered(envelope.commandId);
+    if (answered !== undefined) {
+      envelope.reply(answered[1]);
+      return;
+    }
+    let step: Step<unknown, unknown>;
+    try {
+      step = this.kind.decide(this.state, envelope.message, this.#host.clock.now());
+    } catch (error) {
+      if (isFailure(error)) envelope.refuse(error);
+      else this.#crash(error, envelope);
+      return;
+    }
+    if (step.state === this.state && step.blobs === undefined) {
+      this.#answerAndAct(envelope, step);
+      return;
+    }
+    this.phase = "turning";
+    this.#awaitDeadline(envelope);
+    void this.#persist(envelope, step);
+  }
+
+  async #persist(envelope: Envelope, step: Step<unknown, unknown>): Promise<void> {
+    let outcome: Outcome;
+    let commands = this.#commands;
+    try {
+      const ends = step.state === null;
+      if (envelope.commandId !== undefined && step.defer === undefined && !ends) {
+        commands = [...commands, [envelope.commandId, step.reply] as const].slice(-commandIdsKeptMax);
+      }
+      const blobsToDrop: readonly Write[] = ends ? await this.#host.dropBlobs(this.address) : [];
+      const sequence = this.#revision === 0 ? this.#host.sequenceWrite(this.kind) : [];
+      const commit = planCommit({
+        kind: this.kind,
+        address: this.address,
+        epoch: this.#host.store.epoch,
+        revision: this.#revision,
+        before: this.state,
+        step,
+        commands,
+        extra: [...blobsToDrop, ...sequence],
+      });
+      outcome = await this.#host.commit(commit);
+    } catch (error) {
+      if (this.#hasLeft()) {
+        envelope.refuse(isFailure(error) ? error : crashFailure(error));
+        return;
+      }
+      this.phase = "ready";
+      // A Failure of the store (full queue, failing): nothing was written.
+      if (isFailure(error)) envelope.refuse(error);
+      else this.#crash(error, envelope);
+      this.#endTurn();
+      return;
+    }
+    if (outcome === "ok") {
+      this.#adopt(step.state, commands, step.state === null ? 0 : this.#revision + 1);
+      if (!this.#hasLeft()) this.phase = "ready";
+      this.#host.committed(this.address, this.state);
+      this.#answerAndAct(envelope, step);
+      this.#endTurn();
+      return;
+    }
+    this.#refusedByStore(outcome, envelope);
+  }
+
+  #endTurn(): void {
+    const crash = this.#crashedInTurn;
+    this.#crashedInTurn = undefined;
+    if (crash !== undefined && this.phase === "ready") this.#restartOrPark(crash);
+    this.#drain();
+  }
+
+  #refusedByStore(outcome: Outcome, envelope: Envelope): void {
+    if (outcome === "conflict" && envelope.conflicts++ < conflictsMax) {
+      // Still the owner, another revision: usually our own earlier write of unknown outcome. Read it, then decide again.
+      this.#queue.unshift(envelope);
+      void this.#load();
+      return;
+    }
+    if (outcome === "fenced") {
+      envelope.refuse(new Failure("unavailable", `Actor "${addressText(this.address)}" has another owner now`));
+      this.leave();
+      return;
+    }
+    envelope.refuse(
+      new Failure("unavailable", "The store did not confirm the change; whether it took effect is not known", {
+        retryAfterSeconds: 1,
+      }),
+    );
+    this.#restartAfter(backoff(1, this.#host.random()));
+  }
+
+  #answerAndAct(envelope: Envelope, step: Step<unknown, unknown>): void {
+    if (step.defer === undefined) envelope.reply(step.reply);
+    else this.#defer(step.defer, envelope);
+    for (const settlement of step.settle ?? []) this.#settle(settlement);
+    for (const effect of step.effects ?? []) void this.#perform(effect);
+    if (step.passivate === true && this.idle) this.leave();
+  }
+
+  #defer(ticket: string, envelope: Envelope): void {
+    if (!envelope.expectsAnswer) return;
+    this.#awaitDeadline(envelope);
+    this.#tickets ??= new Map();
+    const waiting = (this.#tickets.get(ticket) ?? []).filter((other) => !other.settled);
+    this.#tickets.set(ticket, [...waiting, envelope]);
+  }
+
+  #settle(settlement: NonNullable<Step<unknown, unknown>["settle"]>[number]): void {
+    const waiting = this.#tickets?.get(settlement.ticket) ?? [];
+    this.#tickets?.delete(settlement.ticket);
+    for (const envelope of waiting) {
+      if ("failure" in settlement) envelope.refuse(settlement.failure);
+      else envelope.reply(settlement.reply);
+    }
+  }
+
+  async #perform(effect: unknown): Promise<void> {
+    this.#effectsRunning++;
+    const self: Self<unknown> = {
+      key: this.address.key,
+      tell: (message) => this.#report(message),
+      blob: (name) => this.#host.blob(this.address, name),
+    };
+    try {
+      const report = await this.kind.perform(effect, self, this.#host.portsOf(this.kind));
+      this.#effectsRunning--;
+      if (report !== undefined) this.#report(report);
+    } catch (error) {
+      this.#effectsRunning--;
+      if (!this.#hasLeft()) this.#crash(error, undefined);
+    }
+    this.#settleQuiet();
+  }
+
+  /** Through the host: the actor may have left memory since, and is then brought back. */
+  #report(message: unknown): void {
+    this.#host.report(this.address, message);
+  }
+
+  #performOwed(): void {
+    if (this.state === null) return;
+    for (const effect of this.kind.owed(this.state)) void this.#perform(effect);
+  }
+
+  #crash(error: unknown, envelope: Envelope | undefined): void {
+    this.#host.crashed(this.address, error);
+    this.lastError = messageOf(error);
+    if (envelope !== undefined) {
+      this.#host.deadLetter(this.address, "crashed", envelope.message);
+      envelope.refuse(crashFailure(error));
+    }
+    if (this.phase === "turning") this.#crashedInTurn = error;
+    else if (this.phase === "ready") this.#restartOrPark(error);
+  }
+
+  #restartOrPark(error: unknown): void {
+    const verdict = judgeCrash(this.#crashes, this.#host.clock.monotonic(), this.#host.random());
+    this.#crashes = verdict.crashes;
+    if (verdict.kind === "park") this.#park(error);
+    else this.#restartAfter(verdict.afterMs);
+  }
+
+  #restartAfter(delayMs: number): void {
+    this.phase = "restarting";
+    this.restarts++;
+    this.#refuseTickets(new Failure("unavailable", `Actor "${addressText(this.address)}" was restarted`));
+    this.#host.clock.after(delayMs, () => {
+      if (this.phase === "restarting") void this.#load();
+    });
+  }
+
+  #park(error: unknown): void {
+    this.phase = "parked";
+    this.lastError = messageOf(error);
+    this.#host.parked(this.address, this.lastError);
+    this.#refuseWaiting(this.#parkedFailure(), "parked");
+    this.#settleQuiet();
+  }
+
+  #parkedFailure(): Failure {
+    return new Failure("unavailable", `Actor "${addressText(this.address)}" is parked until an operator restarts it`);
+  }
+
+  #refuseTickets(failure: Failure): void {
+    for (const waiting of this.#tickets?.values() ?? []) for (const envelope of waiting) envelope.refuse(failure);
+    this.#tickets = undefined;
+  }
+
+  #refuseWaiting(failure: Failure, reason: "parked" | "stopped"): void {
+    this.#refuseTickets(failure);
+    const waiting = this.#queue;
+    this.#queue = [];
+    for (const envelope of waiting) {
+      this.#host.deadLetter(this.address, reason, envelope.message);
+      envelope.refuse(failure);
+    }
+  }
+
+  #answered(commandId: string | undefined): AnsweredCommand | undefined {
+    return commandId === undefined ? undefined : this.#commands.find(([id]) => id === commandId);
+  }
+
+  #awaitDeadline(envelope: Envelope): void {
+    if (envelope.expectsAnswer && envelope.tick === 0) this.#host.deadlines.add(envelope);
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function crashFailure(cause: unknown): Failure {
+  return new Failure("internal", "The request failed inside the server", { cause });
+}
+
+function mailboxFull(address: Address, now: number): Failure {
+  return new Failure("overloaded", `Actor "${addressText(address)}" has ${mailboxMessagesMax} messages waiting`, {
+    exhaustion: {
+      limit: mailboxMessagesMax,
+      remaining: 0,
+      resetAt: Math.ceil(now / 1_000) + 1,
+      retryAfterSeconds: 1,
+    },
+  });
+}

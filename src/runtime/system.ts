@@ -1,0 +1,336 @@
+/**
+ * The actor system: finds or wakes the cell of an address, hands it messages, and keeps the bounds that span actors
+ * (resident actors, deadlines, dead letters, wakes). It knows kinds only through their interface.
+ */
+import { Failure } from "../errors/failure.ts";
+import { callDeadlineMs, passivateIdleMs, residentActorsMax } from "../limits.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Log } from "../ports/log.ts";
+import type { Commit, Outcome, Store, Write } from "../ports/store.ts";
+import { Actors } from "./actors.ts";
+import { Cell } from "./cell.ts";
+import type { CellHost } from "./cell-host.ts";
+import { type DeadLetterReason, DeadLetters } from "./dead-letters.ts";
+import { Deadlines } from "./deadlines.ts";
+import { type AskOptions, Envelope, refuseCycle } from "./envelope.ts";
+import { blobKey, blobPrefix, indexPrefix, owedIndex, recordKey, sequenceKey } from "./keys.ts";
+import { type Address, type AnyKind, addressText, type Kind } from "./kind.ts";
+import { decodeRecord } from "./record.ts";
+import { Sequence } from "./sequence.ts";
+import { Wakes } from "./wakes.ts";
+
+export interface SystemOptions {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** In [0, 1), for backoff jitter. */
+  readonly random?: () => number;
+  readonly residentMax?: number;
+  readonly idleMs?: number;
+}
+
+/** What an actor looks like from outside, now. `pid` is null when it is not in memory. */
+export interface Seen<State> {
+  readonly state: State | null;
+  readonly pid: number | null;
+}
+
+export type Watcher = (state: unknown) => void;
+
+const sweepEveryMs = 10_000;
+const recoverAtOnce = 256;
+const blobsRemovedMax = 10_000;
+
+export class System implements CellHost {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly deadlines: Deadlines;
+  readonly deadLetters = new DeadLetters();
+  readonly random: () => number;
+  readonly #log: Log;
+  readonly #residentMax: number;
+  readonly #idleMs: number;
+  readonly #kinds = new Map<string, { kind: AnyKind; ports: unknown; sequence: Sequence | undefined }>();
+  /** Least recently woken first: passivation walks from the front. */
+  readonly #cells = new Map<string, Cell>();
+  readonly #watchers = new Map<string, Set<Watcher>>();
+  readonly #wakes: Wakes;
+  #lastPid = 0;
+  #accepting = true;
+  #cancelSweep: (() => void) | undefined;
+
+  constructor(options: SystemOptions) {
+    this.store = options.store;
+    this.clock = options.clock;
+    this.#log = options.log;
+    this.random = options.random ?? Math.random;
+    this.#residentMax = options.residentMax ?? residentActorsMax;
+    this.#idleMs = options.idleMs ?? passivateIdleMs;
+    this.deadlines = new Deadlines(options.clock);
+    this.#wakes = new Wakes({
+      clock: options.clock,
+      store: options.store,
+      wake: async (wake) => {
+        const known = this.#kinds.get(wake.address.kind);
+        if (known?.kind.woken === undefined) this.deadLetter(wake.address, "unknown_kind", { type: wake.name });
+        else await this.ask(wake.address, known.kind.woken(wake.name));
+      },
+      spent: (wake) => this.deadLetter(wake.address, "wake_spent", { type: wake.name }),
+      failed: (error) => this.#log.warn("wake-failed", "A due wake was not taken and will be tried again", { error }),
+    });
+  }
+
+  /** Must be called before `start`. */
+  register<State, Message, Effect, Ports>(
+    kind: Kind<State, Message, Effect, Ports>,
+    ports: Ports,
+  ): Actors<State, Message> {
+    const any = kind as unknown as AnyKind;
+    const sequence = kind.sequenced === true ? new Sequence() : undefined;
+    this.#kinds.set(kind.name, { kind: any, ports, sequence });
+    return new Actors<State, Message>(this, any, sequence);
+  }
+
+  /** Loads only what is running or due: start-up time does not grow with the number of records. */
+  async start(): Promise<void> {
+    for (const { kind, sequence } of this.#kinds.values()) {
+      if (sequence === undefined) continue;
+      const [stored] = await this.store.read([sequenceKey(kind.name)]);
+      sequence.continueFrom(stored === undefined ? 0 : Number(stored));
+    }
+    for (const { kind } of this.#kinds.values()) await this.#recover(kind);
+    await this.#wakes.start();
+    this.#sweepLater();
+  }
+
+  /** Refuses new messages, lets turns and effects end until `deadline` (monotonic), then lets go of every cell. */
+  async stop(deadline: number): Promise<void> {
+    this.#accepting = false;
+    this.#wakes.stop();
+    this.#cancelSweep?.();
+    const quiet = Promise.all([...this.#cells.values()].map((cell) => cell.quiet()));
+    let cancel: (() => void) | undefined;
+    const limit = new Promise<void>((resolve) => {
+      cancel = this.clock.after(Math.max(0, deadline - this.clock.monotonic()), resolve);
+    });
+    await Promise.race([quiet, limit]);
+    cancel?.();
+    for (const cell of [...this.#cells.values()]) cell.leave();
+    this.deadlines.stop();
+  }
+
+  ask(address: Address, message: unknown, options: AskOptions = {}): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      refuseCycle(address, options.chain ?? []);
+      const deadline = options.deadline ?? this.clock.monotonic() + callDeadlineMs;
+      const envelope = new Envelope(message, deadline, options.commandId, resolve, reject, this.#forgetDeadline);
+      this.#cellFor(address).deliver(envelope);
+    });
+  }
+
+  tell(address: Address, message: unknown): void {
+    this.#cellFor(address).deliver(new Envelope(message, Number.POSITIVE_INFINITY));
+  }
+
+  async blob(address: Address, name: string): Promise<string | undefined> {
+    const [text] = await this.store.read([blobKey(address, name)]);
+    return text;
+  }
+
+  report(address: Address, message: unknown): void {
+    this.#cellFor(address, true).deliver(new Envelope(message, Number.POSITIVE_INFINITY), true);
+  }
+
+  /** The last committed state, without waiting for a turn and without bringing the actor into memory. */
+  async query(address: Address): Promise<Seen<unknown>> {
+    const cell = this.#cells.get(addressText(address));
+    if (cell !== undefined && isCommitted(cell)) return { state: cell.state, pid: cell.pid };
+    const stored = await this.store.load(recordKey(address));
+    const kind = this.kindOf(address);
+    return { state: stored === undefined ? null : decodeRecord(kind, stored.value).state, pid: cell?.pid ?? null };
+  }
+
+  /** States of many actors, in the order asked; those that are gone or unreadable are left out. */
+  async queryMany(kind: string, keys: readonly string[]): Promise<readonly (Seen<unknown> & { key: string })[]> {
+    const cells = keys.map((key) => this.#cells.get(addressText({ kind, key })));
+    const missing = keys.filter((_, position) => !isCommitted(cells[position]));
+    const loaded = await this.store.loadMany(missing.map((key) => recordKey({ kind, key })));
+    const records = new Map(missing.map((key, position) => [key, loaded[position]]));
+    return keys.flatMap((key, position): (Seen<unknown> & { key: string })[] => {
+      const cell = cells[position];
+      if (cell !== undefined && isCommitted(cell)) {
+        return cell.state === null ? [] : [{ key, state: cell.state, pid: cell.pid }];
+      }
+      const record = records.get(key);
+      if (record === undefined) return [];
+      const decoded = this.#decodeOrSkip({ kind, key }, record.value);
+      return decoded === undefined ? [] : [{ key, state: decoded, pid: cell?.pid ?? null }];
+    });
+  }
+
+  pid(address: Address): number | null {
+    return this.#cells.get(addressText(address))?.pid ?? null;
+  }
+
+  /** Calls `watcher` after each durable step of the actor; the answer stops it. */
+  watch(address: Address, watcher: Watcher): () => void {
+    const name = addressText(address);
+    const watchers = this.#watchers.get(name) ?? new Set();
+    this.#watchers.set(name, watchers.add(watcher));
+    return () => {
+      watchers.delete(watcher);
+      if (watchers.size === 0 && this.#watchers.get(name) === watchers) this.#watchers.delete(name);
+    };
+  }
+
+  /** Un-parks an actor. False when it is not in memory. */
+  restart(address: Address): boolean {
+    const cell = this.#cells.get(addressText(address));
+    cell?.restart();
+    return cell !== undefined;
+  }
+
+  /** The supervision tree, flat: root → kind → actor is in the address. */
+  *inspect(): Iterable<{
+    address: Address;
+    phase: string;
+    mailboxDepth: number;
+    restarts: number;
+    lastError: string | undefined;
+  }> {
+    for (const cell of this.#cells.values()) {
+      const { address, phase, mailboxDepth, restarts, lastError } = cell;
+      yield { address, phase, mailboxDepth, restarts, lastError };
+    }
+  }
+
+  get residentCount(): number {
+    return this.#cells.size;
+  }
+
+  kindOf(address: Address): AnyKind {
+    return this.#known(address).kind;
+  }
+
+  portsOf(kind: AnyKind): unknown {
+    return this.#kinds.get(kind.name)?.ports;
+  }
+
+  async commit(commit: Commit): Promise<Outcome> {
+    const [outcome = "unknown"] = await this.store.commit([commit]);
+    if (outcome === "ok") this.#wakes.noticed(commit.writes);
+    return outcome;
+  }
+
+  async dropBlobs(address: Address): Promise<readonly Write[]> {
+    const entries = await this.store.range({ prefix: blobPrefix(address), limit: blobsRemovedMax });
+    return entries.map(({ key }) => ({ key, value: null }));
+  }
+
+  sequenceWrite(kind: AnyKind): readonly Write[] {
+    const sequence = this.#kinds.get(kind.name)?.sequence;
+    // The highest key handed out so far, not this actor's: commits may land in another order than keys were handed out.
+    return sequence === undefined ? [] : [{ key: sequenceKey(kind.name), value: String(sequence.last) }];
+  }
+
+  committed(address: Address, state: unknown): void {
+    if (this.#watchers.size === 0) return;
+    for (const watcher of this.#watchers.get(addressText(address)) ?? []) watcher(state);
+  }
+
+  deadLetter(address: Address, reason: DeadLetterReason, message: unknown): void {
+    this.deadLetters.add(this.clock.now(), address, reason, message);
+  }
+
+  crashed(address: Address, error: unknown): void {
+    this.#log.error("actor-crashed", "An actor crashed and restarts from its record", {
+      actor: addressText(address),
+      error,
+    });
+  }
+
+  parked(address: Address, reason: string): void {
+    this.#log.error("actor-parked", `An actor is parked until an operator restarts it: ${reason}`, {
+      actor: addressText(address),
+    });
+  }
+
+  left(cell: Cell): void {
+    const name = addressText(cell.address);
+    if (this.#cells.get(name) === cell) this.#cells.delete(name);
+  }
+
+  #known(address: Address): { kind: AnyKind } {
+    const known = this.#kinds.get(address.kind);
+    if (known === undefined) throw new Error(`No actor kind is called "${address.kind}"`);
+    return known;
+  }
+
+  readonly #forgetDeadline = (envelope: Envelope): void => {
+    if (envelope.tick !== 0) this.deadlines.remove(envelope);
+  };
+
+  #cellFor(address: Address, whileStopping = false): Cell {
+    const name = addressText(address);
+    const resident = this.#cells.get(name);
+    if (!this.#accepting && !(whileStopping && resident !== undefined)) {
+      throw new Failure("unavailable", "The server is shutting down", { retryAfterSeconds: 1 });
+    }
+    if (resident !== undefined) return resident;
+    const cell = new Cell(this, this.kindOf(address), address, ++this.#lastPid);
+    this.#cells.set(name, cell);
+    if (this.#cells.size > this.#residentMax) this.#passivate(this.#cells.size - this.#residentMax);
+    return cell;
+  }
+
+  #decodeOrSkip(address: Address, text: string): unknown {
+    try {
+      return decodeRecord(this.kindOf(address), text).state;
+    } catch (error) {
+      this.#log.error("record-unreadable", "A record was left out of a list", { actor: addressText(address), error });
+      return undefined;
+    }
+  }
+
+  async #recover(kind: AnyKind): Promise<void> {
+    const prefix = indexPrefix(kind.name, owedIndex);
+    let after: string | undefined;
+    for (;;) {
+      const entries = await this.store.range({ prefix, after, limit: recoverAtOnce });
+      const keys = entries.map(({ key }) => decodeURIComponent(key.slice(prefix.length)));
+      // Waking a cell performs what it owes; quiet means that the reports of that are durable as well.
+      await Promise.all(keys.map((key) => this.#cellFor({ kind: kind.name, key }).quiet()));
+      after = entries.at(-1)?.key;
+      if (entries.length < recoverAtOnce) return;
+    }
+  }
+
+  #sweepLater(): void {
+    this.#cancelSweep = this.clock.after(sweepEveryMs, () => {
+      const now = this.clock.monotonic();
+      for (const cell of [...this.#cells.values()]) {
+        if (cell.idle && now - cell.lastUsed >= this.#idleMs) cell.leave();
+      }
+      this.#sweepLater();
+    });
+  }
+
+  /** Oldest activation first; a recently used one is moved to the back instead, like a clock hand. */
+  #passivate(count: number): void {
+    let looked = 0;
+    for (const [name, cell] of this.#cells) {
+      if (count <= 0 || looked++ > count + 64) return;
+      if (cell.idle && !cell.takeRecentlyUsed()) {
+        cell.leave();
+        count--;
+      } else {
+        this.#cells.delete(name);
+        this.#cells.set(name, cell);
+      }
+    }
+  }
+}
+
+function isCommitted(cell: Cell | undefined): boolean {
+  return cell !== undefined && (cell.phase === "ready" || cell.phase === "turning");
+}

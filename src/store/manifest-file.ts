@@ -1,0 +1,64 @@
+/** Reads LevelDB's manifest: the list of changes that, applied in order, says which tables and logs make up the database. */
+import { ByteReader } from "./varint.ts";
+
+export interface ManifestContent {
+  /** Logs from this number on are not in tables yet. 0: the database was never fully created. */
+  readonly logNumber: number;
+  /** Number → size in bytes. */
+  readonly tables: ReadonlyMap<number, number>;
+}
+
+const tags = {
+  comparator: 1,
+  logNumber: 2,
+  nextFileNumber: 3,
+  lastSequence: 4,
+  compactPointer: 5,
+  deletedFile: 6,
+  newFile: 7,
+  previousLogNumber: 9,
+} as const;
+
+/** Throws where the records are no manifest. */
+export function readManifest(records: readonly Uint8Array[]): ManifestContent {
+  if (records.length === 0) throw new RangeError("The manifest has no records");
+  let logNumber = 0;
+  const tables = new Map<number, number>();
+  for (const record of records) {
+    const reader = new ByteReader(record);
+    while (!reader.isAtEnd) {
+      switch (reader.varint()) {
+        case tags.comparator:
+          reader.prefixed();
+          break;
+        case tags.logNumber:
+          logNumber = reader.varint();
+          break;
+        case tags.nextFileNumber:
+        case tags.lastSequence:
+        case tags.previousLogNumber:
+          reader.varint();
+          break;
+        case tags.compactPointer:
+          reader.varint();
+          reader.prefixed();
+          break;
+        case tags.deletedFile:
+          reader.varint();
+          tables.delete(reader.varint());
+          break;
+        case tags.newFile: {
+          reader.varint();
+          const number = reader.varint();
+          tables.set(number, reader.varint());
+          reader.prefixed();
+          reader.prefixed();
+          break;
+        }
+        default:
+          throw new RangeError("The manifest has an unknown field");
+      }
+    }
+  }
+  return { logNumber, tables };
+}

@@ -1,0 +1,13 @@
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  test: {
+    include: ["test/**/*.test.ts"],
+    exclude: ["test/corpus/**", "test/bench/**", "**/node_modules/**"],
+    // Real child processes and LevelDB: forks keep native addons apart, and two cores carry no more than two files at once.
+    pool: "forks",
+    maxWorkers: 2,
+    testTimeout: 20_000,
+    hookTimeout: 30_000,
+  },
+});
