@@ -32,11 +32,6 @@ const list = z.string().transform((text) =>
     .map((part) => part.trim())
     .filter((part) => part !== ""),
 );
-const cidrList = list.superRefine((entries, context) => {
-  for (const entry of entries) {
-    if (!isCidr(entry)) context.addIssue({ code: "custom", message: `"${entry}" is not an address or CIDR` });
-  }
-});
 const flag = z.enum(["0", "1"]).transform((text) => text === "1");
 const durations = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
@@ -61,21 +56,9 @@ export const settingsSchema = z.object({
   SERVICE_SECRETS_PREVIOUS_KEYS: list.default([]),
   SERVICE_CORS_ORIGINS: list.default([]),
   SERVICE_ALLOWED_HOSTS: list.default([]),
-  SERVICE_EGRESS_ALLOWED_CIDRS: z
-    .string()
-    .transform((text) => (text.trim() === "none" ? "" : `loopback,${text}`))
-    .pipe(list)
-    .transform((entries) => ({
-      loopback: entries.includes("loopback"),
-      cidrs: entries.filter((e) => e !== "loopback"),
-    }))
-    .superRefine(({ cidrs }, context) => {
-      for (const entry of cidrs) {
-        if (!isCidr(entry)) context.addIssue({ code: "custom", message: `"${entry}" is not an address or CIDR` });
-      }
-    })
-    .default({ loopback: true, cidrs: [] }),
-  SERVICE_EGRESS_BLOCKED_CIDRS: cidrList.default([]),
+  /** Adds to loopback; `none` removes loopback. */
+  SERVICE_EGRESS_ALLOWED_CIDRS: cidrs("none").default([]),
+  SERVICE_EGRESS_BLOCKED_CIDRS: cidrs().default([]),
   SERVICE_PROCESS_TIMEOUT_MS: whole(1, Number.MAX_SAFE_INTEGER).default(30_000),
   SERVICE_PROCESS_CONCURRENCY: whole(1, 1_024).default(16),
   SERVICE_EXECUTOR: z.enum(["auto", "portable"]).default("auto"),
@@ -162,6 +145,16 @@ export function isLoopbackHost(host: string): boolean {
   const bare = host.replace(/^\[(.*)\]$/, "$1");
   if (bare === "localhost") return true;
   return ipaddr.isValid(bare) && ipaddr.process(bare).range() === "loopback";
+}
+
+/** Addresses and CIDRs, or one of the words. */
+function cidrs(...words: readonly string[]): z.ZodType<string[], string> {
+  return list.superRefine((entries, context) => {
+    for (const entry of entries) {
+      if (isCidr(entry) || words.includes(entry)) continue;
+      context.addIssue({ code: "custom", message: `"${entry}" is not an address or CIDR` });
+    }
+  });
 }
 
 function isCidr(text: string): boolean {

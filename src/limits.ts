@@ -75,8 +75,12 @@ export const revisionsKnownMax = 50_000;
 /** Waits between tries to reopen a failing store (doubling): well within the 10 s in which it must work again. */
 export const storeReopenMinMs = 100;
 export const storeReopenMaxMs = 2_000;
-/** Table bytes whose checksums are proved before the store is opened (about 1 s); the rest is checked by size only. */
-export const tableBytesProvedMax = 512 * 1024 * 1024;
+/** Table bytes whose checksums are proved before the store is opened (under a second); the rest is proved while it serves. */
+export const tableBytesProvedMax = 128 * 1024 * 1024;
+/** Between two tables proved while serving: one takes about 10 ms of the event loop, so this keeps it to a twentieth. */
+export const tableProofPauseMs = 200;
+/** Asking for a folder's lock: others that start or stop in the same moment hold it for an instant. */
+export const folderLockAttemptsMax = 4;
 
 /** Everything the copy operations of one JSON Patch may write, in characters and nodes: copies double, so few are enough to fill memory. */
 export const patchCopiedWeightMax = 512 * 1024;
@@ -112,10 +116,12 @@ export const workerRequestsWaitingMax = 1_024;
 export const workerRequestWaitMs = 30_000;
 /** From fork to ready: 0.3 s alone, more when every core is busy. */
 export const workerStartMs = 30_000;
-/** Heap of a definition worker, MiB: a 30 MiB JSON document needs some 400, a YAML one that still fits its time some 1,500. */
-export const definitionWorkerMemoryMb = 2_048;
-/** The worker that reads documents is ended after this, to give its heap back; the one that serves calls stays. */
-export const definitionWorkerIdleMs = 30_000;
+/** Heap of the worker that reads documents, MiB: the largest JSON documents need some 600, YAML that fits its time some 1,500. */
+export const documentWorkerMemoryMb = 2_048;
+/** It is ended after this without work, to give its heap back. */
+export const documentWorkerIdleMs = 30_000;
+/** Heap of the worker that checks parameters, MiB: the plans it keeps take some 400. */
+export const definitionWorkerMemoryMb = 1_024;
 /** Plans kept parsed in the worker, by characters of their text (about five bytes of heap each). */
 export const plansCachedCharactersMax = 64 * 1024 * 1024;
 /** Tools with a compiled parameter check kept in the worker. */
@@ -180,3 +186,8 @@ export const toolParametersCharactersMax = 2 * 1024 * 1024;
 export const runErrorCharactersMax = 8_192;
 /** One piece of stdout or stderr on its way to the host, in UTF-16 units. */
 export const streamPieceCharactersMax = 64 * 1024;
+/** Nesting of a run's structured output: deeper overflows whoever serialises it. */
+export const runOutputDepthMax = 512;
+/** Old processes deleted in one step of the retention sweep, and the rest between sweeps. */
+export const retentionPageMax = 100;
+export const retentionSweepMs = 60_000;

@@ -67,6 +67,7 @@ export async function listenForRpcs(options: RpcServerOptions): Promise<RpcServe
     async close(limitMs) {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       closeIdle();
+      for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy(); // nobody waits for an answer there
       const again = setInterval(closeIdle, idleCheckMs);
       const cancelLimit = options.clock.after(limitMs, () => {
         for (const socket of sockets) socket.destroy();

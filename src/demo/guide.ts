@@ -40,9 +40,21 @@ async function perform(step: Step, number: number, { base, signal, print }: Guid
   const text = await response.text();
   const isJson = /^application\/json\b/.test(response.headers.get("content-type") ?? "");
   const answer: Answer = isJson ? JSON.parse(text) : text;
-  print(shown(isJson ? JSON.stringify(answer, null, 2) : text.trimEnd()));
+  print(shown(isJson ? readableJson(answer) : text.trimEnd()));
   if (response.status === step.expect) return answer;
   throw new Error(`Step ${number} was answered with ${response.status} instead of ${step.expect}: ${text}`);
+}
+
+/** JSON with each part that fits on a line of its own: a list of tools is one line a tool. */
+function readableJson(value: unknown, indent = ""): string {
+  const flat = JSON.stringify(value);
+  if (typeof value !== "object" || value === null || indent.length + flat.length <= columnsShownMax) return flat;
+  const inner = `${indent}  `;
+  const parts = Array.isArray(value)
+    ? value.map((item) => readableJson(item, inner))
+    : Object.entries(value).map(([name, item]) => `${JSON.stringify(name)}: ${readableJson(item, inner)}`);
+  const [open, close] = Array.isArray(value) ? ["[", "]"] : ["{", "}"];
+  return `${open}\n${parts.map((part) => inner + part).join(",\n")}\n${indent}${close}`;
 }
 
 function shown(text: string): string {

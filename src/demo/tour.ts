@@ -39,7 +39,7 @@ const stats = await petstore.getStats({});
 return {
   calm: calm.body.map((pet: Pet) => pet.name),
   created: created.body,
-  photo: photo.headers["content-type"],
+  photo: photo.body.mediaType,
   pets: stats.body.pets,
 };
 `;

@@ -7,7 +7,9 @@
  * 3. Nothing of a body is read before the caller is known and the media type is right.
  * 4. After `close()` was called no new call is admitted; admitted ones finish, up to the limit given.
  */
+import type { Socket } from "node:net";
 import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import { catalogue } from "../errors/catalogue.ts";
 import { Failure, isFailure } from "../errors/failure.ts";
 import {
   connectionsMax,
@@ -66,6 +68,7 @@ export interface Gateway {
 interface Face extends GatewayOptions {
   readonly origins: OriginRules;
   readonly paths: KnownPaths;
+  readonly sockets: Set<Socket>;
   closing: boolean;
 }
 
@@ -79,6 +82,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
       corsOrigins: options.corsOrigins,
     }),
     paths: knownPaths(),
+    sockets: new Set(),
     closing: false,
   };
   const app = openApp(face);
@@ -97,7 +101,6 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
 function openApp(face: Face): FastifyInstance {
   const app = fastify({
     logger: false,
-    disableRequestLogging: true,
     return503OnClosing: false, // its body is not our envelope; admission refuses instead
     requestTimeout: requestReceiveMs,
     keepAliveTimeout: keepAliveMs,
@@ -113,6 +116,10 @@ function openApp(face: Face): FastifyInstance {
   });
   app.server.maxHeadersCount = headersMax + 1; // one more than allowed, so that a surplus is seen and not cut off
   app.server.maxConnections = connectionsMax;
+  app.server.on("connection", (socket) => {
+    face.sockets.add(socket);
+    socket.once("close", () => face.sockets.delete(socket));
+  });
   // Left to body.ts, which says "go on" only to requests it is going to read.
   app.server.on("checkContinue", (request, response) => app.server.emit("request", request, response));
   app.server.on("checkExpectation", (request, response) => app.server.emit("request", request, response));
@@ -131,7 +138,7 @@ function openApp(face: Face): FastifyInstance {
     }
   });
   app.addHook("onResponse", (request, reply, done) => {
-    writeAccessLine(face.log, request, reply);
+    writeAccessLine(face.log, request, reply, reply.statusCode);
     done();
   });
   app.setErrorHandler((error: FastifyError, request, reply) =>
@@ -174,11 +181,24 @@ async function serve(face: Face, plan: RoutePlan, request: FastifyRequest, reply
       log: face.log,
       watchCaller: (watched) => watchClient(reply, watched),
     });
-    plan.answer(reply, await callOperation(plan.row, plan.input(request, bytes), call));
+    const output = await callOperation(plan.row, plan.input(request, bytes), call);
+    if (canAnswer(face, request, reply)) plan.answer(reply, output);
   } catch (error) {
     // callOperation rejects with Failure only; anything else is a crash of ours on the way in or out.
-    sendFailure(reply, isFailure(error) ? error : failureOf(error, plan.row.name, request.id, face.log));
+    const failure = isFailure(error) ? error : failureOf(error, plan.row.name, request.id, face.log);
+    if (canAnswer(face, request, reply)) sendFailure(reply, failure);
   }
+}
+
+/** False when the client is gone: nothing is sent then, and the router's end-of-answer hook would never come. */
+function canAnswer(face: Face, request: FastifyRequest, reply: FastifyReply): boolean {
+  if (reply.raw.destroyed) {
+    reply.hijack();
+    writeAccessLine(face.log, request, reply, catalogue.cancelled.rest);
+    return false;
+  }
+  if (face.closing) reply.header("connection", "close");
+  return true;
 }
 
 const noBytes = new Uint8Array(0);
@@ -224,18 +244,18 @@ function frameworkFailure(error: FastifyError, request: FastifyRequest, log: Log
   return failureOf(error, "gateway", request.id, log);
 }
 
-function writeAccessLine(log: Log, request: FastifyRequest, reply: FastifyReply): void {
+function writeAccessLine(log: Log, request: FastifyRequest, reply: FastifyReply, status: number): void {
   const route = request.routeOptions.url ?? "unmatched";
   const fields = {
     requestId: request.id,
     method: request.method,
     route,
-    status: reply.statusCode,
+    status,
     durationMs: reply.elapsedTime,
     caller: request.caller?.name,
   };
-  const level = reply.statusCode >= 500 ? "info" : "debug";
-  log[level]("http-request", `${request.method} ${route} ${reply.statusCode}`, fields);
+  const level = status >= 500 ? "info" : "debug";
+  log[level]("http-request", `${request.method} ${route} ${status}`, fields);
 }
 
 function single(header: string | string[] | undefined): string | undefined {
@@ -244,6 +264,8 @@ function single(header: string | string[] | undefined): string | undefined {
 
 async function closeApp(app: FastifyInstance, face: Face, limitMs: number): Promise<void> {
   face.closing = true;
+  // Node counts a connection that never sent a byte as busy; nobody waits for an answer on it.
+  for (const socket of face.sockets) if (socket.bytesRead === 0) socket.destroy();
   const stopWaiting = face.clock.after(limitMs, () => app.server.closeAllConnections());
   await app.close();
   stopWaiting();

@@ -15,7 +15,8 @@ export function fillDefaults<Value>(schema: unknown, value: Value): Value {
 function fill(root: SchemaObject, schema: unknown, value: unknown, following: ReadonlySet<object>): void {
   if (!isSchemaObject(schema) || typeof value !== "object" || value === null || following.has(schema)) return;
   const here = new Set([...following, schema]);
-  for (const part of [resolveReference(schema, root), ...(Array.isArray(schema.allOf) ? schema.allOf : [])]) fill(root, part, value, here);
+  for (const part of [resolveReference(schema, root), ...(Array.isArray(schema.allOf) ? schema.allOf : [])])
+    fill(root, part, value, here);
   if (Array.isArray(value)) fillItems(root, schema, value);
   else fillKeys(root, schema, value as Record<string, unknown>);
 }
@@ -26,14 +27,23 @@ function fillKeys(root: SchemaObject, schema: SchemaObject, value: Record<string
       const found = defaultOf(root, property);
       if (found === undefined) continue;
       // Not by assignment: a schema may name a property "__proto__".
-      Object.defineProperty(value, key, { value: structuredClone(found), enumerable: true, writable: true, configurable: true });
+      Object.defineProperty(value, key, {
+        value: structuredClone(found),
+        enumerable: true,
+        writable: true,
+        configurable: true,
+      });
     }
     fill(root, property, value[key], new Set());
   }
 }
 
 function fillItems(root: SchemaObject, schema: SchemaObject, value: readonly unknown[]): void {
-  const tuple = Array.isArray(schema.prefixItems) ? schema.prefixItems : Array.isArray(schema.items) ? schema.items : [];
+  const tuple = Array.isArray(schema.prefixItems)
+    ? schema.prefixItems
+    : Array.isArray(schema.items)
+      ? schema.items
+      : [];
   const rest = Array.isArray(schema.items) ? schema.additionalItems : schema.items;
   value.forEach((item, index) => {
     fill(root, index < tuple.length ? tuple[index] : rest, item, new Set());

@@ -59,6 +59,9 @@ function read(text: string, what: string): unknown {
   } catch (error) {
     // The engine's message quotes the text; only the position may leave.
     const position = /at position (\d+)/.exec(error instanceof Error ? error.message : "")?.[1];
-    throw new Failure("invalid_request", `${what} is not valid JSON${position === undefined ? "" : ` at position ${position}`}`);
+    throw new Failure(
+      "invalid_request",
+      `${what} is not valid JSON${position === undefined ? "" : ` at position ${position}`}`,
+    );
   }
 }

@@ -33,7 +33,10 @@ export function readOperations(operations: unknown, operationsMax: number): read
   return operations.map(readOperation);
 }
 
-export function refuseOperation(operation: { readonly index: number; readonly op: string; readonly path: string }, reason: string): never {
+export function refuseOperation(
+  operation: { readonly index: number; readonly op: string; readonly path: string },
+  reason: string,
+): never {
   const path = operation.path.toWellFormed();
   const shown = path.length > pathShownCharactersMax ? `${path.slice(0, pathShownCharactersMax)}…` : path;
   const description = `Cannot apply operation ${operation.index} (${operation.op} "${shown}"): ${reason}`;
@@ -60,7 +63,11 @@ function readOperation(given: unknown, index: number): PatchOperation {
   }
 }
 
-function tokensOf(operation: { index: number; op: PatchKind; path: string }, text: string, member: "path" | "from"): readonly string[] {
+function tokensOf(
+  operation: { index: number; op: PatchKind; path: string },
+  text: string,
+  member: "path" | "from",
+): readonly string[] {
   const tokens = parsePointer(text);
   if (tokens === undefined) refuseOperation(operation, `"${member}" is not a JSON Pointer`);
   if (namesPrototype(tokens)) refuseOperation(operation, `"${member}" names a prototype`);

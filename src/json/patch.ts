@@ -45,24 +45,28 @@ interface Work {
 }
 
 function applyOne(work: Work, operation: PatchOperation): void {
+  const { tokens } = operation;
   switch (operation.op) {
     case "add":
-      return add(work, operation, structuredClone(operation.value));
+      add(work, operation, structuredClone(operation.value));
+      break;
     case "remove":
-      if (valueAt(work, operation, operation.tokens).found) remove(work, operation, operation.tokens);
-      return;
+      if (valueAt(work, operation, tokens).found) remove(work, operation, tokens);
+      break;
     case "replace":
-      requireValue(work, operation, operation.tokens, "the path does not exist");
-      return run(work, operation, { op: "replace", path: operation.path, value: structuredClone(operation.value) });
+      requireValue(work, operation, tokens, "the path does not exist");
+      run(work, operation, { op: "replace", path: operation.path, value: structuredClone(operation.value) });
+      break;
     case "test":
-      requireValue(work, operation, operation.tokens, "the path does not exist");
-      return run(work, operation, { op: "test", path: operation.path, value: operation.value });
-    case "copy": {
-      const value = requireValue(work, operation, operation.from, `"from" does not exist`);
-      return add(work, operation, copyOf(work, operation, value));
-    }
+      requireValue(work, operation, tokens, "the path does not exist");
+      run(work, operation, { op: "test", path: operation.path, value: operation.value });
+      break;
+    case "copy":
+      copy(work, operation, requireValue(work, operation, operation.from, `"from" does not exist`));
+      break;
     case "move":
-      return move(work, operation);
+      move(work, operation);
+      break;
   }
 }
 
@@ -77,12 +81,12 @@ function move(work: Work, operation: Extract<PatchOperation, { op: "move" }>): v
   add(work, operation, value);
 }
 
-function copyOf(work: Work, operation: PatchOperation, value: unknown): unknown {
+function copy(work: Work, operation: PatchOperation, value: unknown): void {
   const { weight, depth } = measure(value);
   work.copied += weight;
   if (work.copied > patchCopiedWeightMax) refuseOperation(operation, "the patch copies too much");
   if (operation.tokens.length + depth > jsonDepthMax) refuseOperation(operation, "the document would nest too deep");
-  return structuredClone(value);
+  add(work, operation, structuredClone(value));
 }
 
 function add(work: Work, operation: PatchOperation, value: unknown): void {

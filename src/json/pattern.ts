@@ -16,7 +16,8 @@ export interface LinearPattern {
 export const linearPattern = Object.assign(compilePattern, { code: "linearPattern" });
 
 export function compilePattern(pattern: string, _flags?: string): LinearPattern {
-  if (pattern.length > patternCharactersMax) throw new Error(`pattern is longer than ${patternCharactersMax} characters`);
+  if (pattern.length > patternCharactersMax)
+    throw new Error(`pattern is longer than ${patternCharactersMax} characters`);
   const compiled = compile(pattern);
   return {
     test: (text) => compiled.test(text),

@@ -53,14 +53,16 @@ export function tooDeep(what: string): string {
 export function prototypeKey(container: object): "__proto__" | "constructor" | undefined {
   if (Object.hasOwn(container, "__proto__")) return "__proto__";
   if (!Object.hasOwn(container, "constructor")) return undefined;
-  const { constructor } = container as { readonly constructor: unknown };
-  const inside = typeof constructor === "object" && constructor !== null && Object.hasOwn(constructor, "prototype");
+  const held = (container as Readonly<Record<string, unknown>>).constructor as unknown;
+  const inside = typeof held === "object" && held !== null && Object.hasOwn(held, "prototype");
   return inside ? "constructor" : undefined;
 }
 
 /** Rule 2 for the tokens of a pointer: the place it names could be a prototype. */
 export function namesPrototype(tokens: readonly string[]): boolean {
-  return tokens.some((token, at) => token === "__proto__" || (token === "constructor" && tokens[at + 1] === "prototype"));
+  return tokens.some(
+    (token, at) => token === "__proto__" || (token === "constructor" && tokens[at + 1] === "prototype"),
+  );
 }
 
 /** What a value weighs: characters of its strings and keys plus one for each node, and its depth (a scalar has 0). */

@@ -4,30 +4,30 @@ import { arrayIndex, parsePointer } from "./pointer.ts";
 export type SchemaObject = Readonly<Record<string, unknown>>;
 
 /** one: a schema. many: an array of them. named: an object of them. either: a schema or an array of them. */
-const places: Readonly<Record<string, "one" | "many" | "named" | "either">> = {
-  $defs: "named",
-  definitions: "named",
-  properties: "named",
-  patternProperties: "named",
-  dependentSchemas: "named",
-  dependencies: "named",
-  additionalProperties: "one",
-  unevaluatedProperties: "one",
-  propertyNames: "one",
-  items: "either",
-  additionalItems: "one",
-  unevaluatedItems: "one",
-  prefixItems: "many",
-  contains: "one",
-  contentSchema: "one",
-  allOf: "many",
-  anyOf: "many",
-  oneOf: "many",
-  not: "one",
-  if: "one",
-  then: "one",
-  else: "one",
-};
+const places: ReadonlyMap<string, "one" | "many" | "named" | "either"> = new Map([
+  ["$defs", "named"],
+  ["definitions", "named"],
+  ["properties", "named"],
+  ["patternProperties", "named"],
+  ["dependentSchemas", "named"],
+  ["dependencies", "named"],
+  ["additionalProperties", "one"],
+  ["unevaluatedProperties", "one"],
+  ["propertyNames", "one"],
+  ["items", "either"],
+  ["additionalItems", "one"],
+  ["unevaluatedItems", "one"],
+  ["prefixItems", "many"],
+  ["contains", "one"],
+  ["contentSchema", "one"],
+  ["allOf", "many"],
+  ["anyOf", "many"],
+  ["oneOf", "many"],
+  ["not", "one"],
+  ["if", "one"],
+  ["then", "one"],
+  ["else", "one"],
+]);
 
 export function isSchemaObject(schema: unknown): schema is SchemaObject {
   return typeof schema === "object" && schema !== null && !Array.isArray(schema);
@@ -35,23 +35,28 @@ export function isSchemaObject(schema: unknown): schema is SchemaObject {
 
 /** The schemas directly inside one, each with the keyword that holds it. */
 export function subschemas(schema: SchemaObject): readonly { readonly keyword: string; readonly schema: unknown }[] {
-  return Object.entries(places).flatMap(([keyword, place]) => {
+  return [...places].flatMap(([keyword, place]) => {
     const held = Object.hasOwn(schema, keyword) ? schema[keyword] : undefined;
     if (held === undefined) return [];
-    if (place === "named") return isSchemaObject(held) ? Object.values(held).map((inner) => ({ keyword, schema: inner })) : [];
+    if (place === "named")
+      return isSchemaObject(held) ? Object.values(held).map((inner) => ({ keyword, schema: inner })) : [];
     if (Array.isArray(held)) return held.map((inner) => ({ keyword, schema: inner as unknown }));
     return [{ keyword, schema: held }];
   });
 }
 
 /** A copy in which each subschema of the keywords `changed` names is replaced by what `change` makes of it. */
-export function mapSubschemas(schema: SchemaObject, change: (inner: unknown, keyword: string) => unknown): Record<string, unknown> {
+export function mapSubschemas(
+  schema: SchemaObject,
+  change: (inner: unknown, keyword: string) => unknown,
+): Record<string, unknown> {
   const copy: Record<string, unknown> = { ...schema };
-  for (const [keyword, place] of Object.entries(places)) {
+  for (const [keyword, place] of places) {
     const held = Object.hasOwn(schema, keyword) ? schema[keyword] : undefined;
     if (held === undefined) continue;
     if (place === "named") {
-      if (isSchemaObject(held)) copy[keyword] = Object.fromEntries(Object.entries(held).map(([name, inner]) => [name, change(inner, keyword)]));
+      if (isSchemaObject(held))
+        copy[keyword] = Object.fromEntries(Object.entries(held).map(([name, inner]) => [name, change(inner, keyword)]));
     } else {
       copy[keyword] = Array.isArray(held) ? held.map((inner) => change(inner, keyword)) : change(held, keyword);
     }

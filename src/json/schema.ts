@@ -37,7 +37,8 @@ export function validate(schema: unknown, value: unknown): readonly Problem[] {
     if (entry.check(value) === true) return [];
   } catch (error) {
     // A schema that refers to itself without consuming any of the value.
-    if (error instanceof RangeError) return [{ path: "", message: "cannot be checked: the schema refers to itself without end" }];
+    if (error instanceof RangeError)
+      return [{ path: "", message: "cannot be checked: the schema refers to itself without end" }];
     throw error;
   }
   return problemsOf(entry.check.errors ?? []);
@@ -63,7 +64,10 @@ function compileSchema(schema: unknown): Compiled {
 /** Metaschemas are compiled once; a foreign schema gets an instance of its own, so that no `$id` can reach another. */
 const dialects = {
   "draft-07": { judge: new Ajv({ strict: false, logger: false }), create: (options: Options) => new Ajv(options) },
-  "2020-12": { judge: new Ajv2020({ strict: false, logger: false }), create: (options: Options) => new Ajv2020(options) },
+  "2020-12": {
+    judge: new Ajv2020({ strict: false, logger: false }),
+    create: (options: Options) => new Ajv2020(options),
+  },
 };
 
 function compileNew(schema: object | boolean): Compiled {
@@ -72,7 +76,9 @@ function compileNew(schema: object | boolean): Compiled {
   const { judge, create } = dialects[dialect];
   if (judge.validateSchema(schema) !== true) {
     const at = judge.errors?.[0];
-    return { fault: `the schema is malformed at "${at?.instancePath ?? ""}": ${at?.message ?? "it is no JSON Schema"}` };
+    return {
+      fault: `the schema is malformed at "${at?.instancePath ?? ""}": ${at?.message ?? "it is no JSON Schema"}`,
+    };
   }
   const ajv = create({
     strict: false,
@@ -150,5 +156,8 @@ export function describeProblems(problems: readonly Problem[]): string {
 
 /** For google.rpc.BadRequest: fields as dotted paths under `root`. */
 export function problemFields(problems: readonly Problem[], root: string): { field: string; description: string }[] {
-  return problems.map(({ path, message }) => ({ field: [root, ...(parsePointer(path) ?? [])].join("."), description: message }));
+  return problems.map(({ path, message }) => ({
+    field: [root, ...(parsePointer(path) ?? [])].join("."),
+    description: message,
+  }));
 }

@@ -43,11 +43,15 @@ export interface PatchedSettings {
 export function patchSettings({ kind, schema, stored, operations, enforceRequired }: SettingsPatch): PatchedSettings {
   if (kind === "secrets") requireWritesOnly(operations);
   const next = applyPatch(stored, operations);
-  if (measure(next).weight > settingsWeightMax) throw new Failure("invalid_request", `The ${kind} would become too large`);
+  if (measure(next).weight > settingsWeightMax)
+    throw new Failure("invalid_request", `The ${kind} would become too large`);
   if (allowsAll(schema)) return { next, outdated: [] };
   requireUsable(kind, schema);
   requireNoNewKeys(kind, schema, stored, next);
-  requireValid(kind, enforceRequired ? settingsProblems(schema, next) : validate(withoutRequired(schema), declaredPart(schema, next)));
+  requireValid(
+    kind,
+    enforceRequired ? settingsProblems(schema, next) : validate(withoutRequired(schema), declaredPart(schema, next)),
+  );
   return { next, outdated: outdatedPointers(schema, next) };
 }
 
@@ -60,7 +64,9 @@ export function settingsProblems(schema: unknown, stored: JsonObject): readonly 
 export function requireValid(kind: SettingsKind, problems: readonly Problem[]): void {
   if (problems.length === 0) return;
   const subject = kind === "config" ? "The config is invalid" : "The secrets are invalid";
-  throw new Failure("invalid_request", `${subject}: ${describeProblems(problems)}`, { fields: problemFields(problems, kind) });
+  throw new Failure("invalid_request", `${subject}: ${describeProblems(problems)}`, {
+    fields: problemFields(problems, kind),
+  });
 }
 
 /** JSON Pointers to where the values really are, in document order. */
@@ -117,10 +123,16 @@ function requireNoNewKeys(kind: SettingsKind, schema: unknown, stored: JsonObjec
     return count <= 0;
   });
   if (added.length === 0) return;
-  const problems = added.slice(0, 20).map(({ tokens }) => ({ path: formatPointer(tokens).toWellFormed(), message: "is not allowed by the schema" }));
-  throw new Failure("invalid_request", `The ${kind} schema does not allow ${problems.map(({ path }) => `"${path}"`).join(", ")}`, {
-    fields: problemFields(problems, kind),
-  });
+  const problems = added
+    .slice(0, 20)
+    .map(({ tokens }) => ({ path: formatPointer(tokens).toWellFormed(), message: "is not allowed by the schema" }));
+  throw new Failure(
+    "invalid_request",
+    `The ${kind} schema does not allow ${problems.map(({ path }) => `"${path}"`).join(", ")}`,
+    {
+      fields: problemFields(problems, kind),
+    },
+  );
 }
 
 /** The outdated keys and all keys inside them: under an outdated key nothing new may grow either. */

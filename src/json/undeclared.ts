@@ -36,13 +36,16 @@ interface Walk {
 }
 
 function walk(context: Walk, schema: unknown, value: unknown, place: Place): readonly Place[] {
-  if (!isSchemaObject(schema) || typeof value !== "object" || value === null || context.following.has(schema)) return [];
+  if (!isSchemaObject(schema) || typeof value !== "object" || value === null || context.following.has(schema))
+    return [];
   const here: Walk = { root: context.root, following: new Set([...context.following, schema]) };
   const parts = [resolveReference(schema, context.root), ...listOf(schema.allOf)];
   return [
     ...parts.flatMap((part) => walk(here, part, value, place)),
     ...[schema.anyOf, schema.oneOf].flatMap((branches) => walkBranches(here, listOf(branches), value, place)),
-    ...(Array.isArray(value) ? walkItems(context, schema, value, place) : walkKeys(context, schema, value as SchemaObject, place)),
+    ...(Array.isArray(value)
+      ? walkItems(context, schema, value, place)
+      : walkKeys(context, schema, value as SchemaObject, place)),
   ];
 }
 
@@ -83,7 +86,11 @@ function walkKeys(context: Walk, schema: SchemaObject, value: SchemaObject, plac
 }
 
 function walkItems(context: Walk, schema: SchemaObject, value: readonly unknown[], place: Place): readonly Place[] {
-  const tuple = Array.isArray(schema.prefixItems) ? schema.prefixItems : Array.isArray(schema.items) ? schema.items : [];
+  const tuple = Array.isArray(schema.prefixItems)
+    ? schema.prefixItems
+    : Array.isArray(schema.items)
+      ? schema.items
+      : [];
   const rest = Array.isArray(schema.items) ? schema.additionalItems : schema.items;
   return value.flatMap((item, index) => {
     const inner = index < tuple.length ? tuple[index] : rest;
@@ -108,12 +115,16 @@ function names(schema: unknown, key: string, root: SchemaObject, seen: Set<objec
   if (declarations(schema, key).length > 0 || schema.additionalProperties !== undefined) return true;
   const dependent = isSchemaObject(schema.dependentSchemas) ? Object.values(schema.dependentSchemas) : [];
   const parts = [schema.allOf, schema.anyOf, schema.oneOf].flatMap(listOf);
-  return [resolveReference(schema, root), ...parts, ...dependent, schema.if, schema.then, schema.else].some((part) => names(part, key, root, seen));
+  return [resolveReference(schema, root), ...parts, ...dependent, schema.if, schema.then, schema.else].some((part) =>
+    names(part, key, root, seen),
+  );
 }
 
 function outermost(places: readonly Place[]): readonly Place[] {
   const byPointer = new Map(places.map((place) => [formatPointer(place.tokens), place]));
-  return [...byPointer.values()].filter(({ tokens }) => tokens.every((_token, at) => at === 0 || !byPointer.has(formatPointer(tokens.slice(0, at)))));
+  return [...byPointer.values()].filter(({ tokens }) =>
+    tokens.every((_token, at) => at === 0 || !byPointer.has(formatPointer(tokens.slice(0, at)))),
+  );
 }
 
 function listOf(value: unknown): readonly unknown[] {

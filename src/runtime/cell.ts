@@ -70,8 +70,14 @@ export class Cell {
       this.#queue.length === 0 &&
       this.#effectsRunning === 0 &&
       !this.#owes &&
-      (this.#tickets === undefined || this.#tickets.size === 0)
+      !this.#hasWaitingCallers()
     );
+  }
+
+  #hasWaitingCallers(): boolean {
+    if (this.#tickets === undefined) return false;
+    for (const waiting of this.#tickets.values()) if (waiting.some((envelope) => !envelope.settled)) return true;
+    return false;
   }
 
   /** Whether it was used since the last time this was asked: the second chance of the passivation sweep. */
@@ -295,6 +301,9 @@ export class Cell {
     if (step.defer === undefined) envelope.reply(step.reply);
     else this.#defer(step.defer, envelope);
     for (const settlement of step.settle ?? []) this.#settle(settlement);
+    if (step.state === null && this.#tickets !== undefined) {
+      this.#refuseTickets(new Failure("not_found", `Actor "${addressText(this.address)}" is gone`));
+    }
     for (const effect of step.effects ?? []) void this.#perform(effect);
     if (step.passivate === true && this.idle) this.leave();
   }

@@ -3,7 +3,17 @@
  * complete or not at all, and of two servers that start at the same moment both end up with the same key.
  */
 import { randomBytes, randomUUID } from "node:crypto";
-import { chmodSync, closeSync, fsyncSync, linkSync, openSync, readFileSync, statSync, unlinkSync, writeSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  readFileSync,
+  statSync,
+  unlinkSync,
+  writeSync,
+} from "node:fs";
 import { dirname } from "node:path";
 import { Failure } from "../errors/failure.ts";
 import type { Log } from "../ports/log.ts";
@@ -51,7 +61,10 @@ function makeKey(path: string, log: Log): string {
   } finally {
     removeDraft(draft);
   }
-  log.warn("secrets-key-generated", `No SERVICE_SECRETS_KEY is set: a key was generated in "${path}"; without that file stored secrets cannot be read`);
+  log.warn(
+    "secrets-key-generated",
+    `No SERVICE_SECRETS_KEY is set: a key was generated in "${path}"; without that file stored secrets cannot be read`,
+  );
   return text;
 }
 

@@ -30,7 +30,11 @@ export function openVault({ key, previousKeys = [] }: VaultOptions): Vault {
   const keys = new Map([[current.id, current]]);
   previousKeys.forEach((previous, at) => {
     const parsed = parseSecretsKey(previous, `SERVICE_SECRETS_PREVIOUS_KEYS, key ${at + 1},`);
-    if (keys.has(parsed.id)) throw new Failure("refused", "The same key is given twice in SERVICE_SECRETS_KEY and SERVICE_SECRETS_PREVIOUS_KEYS");
+    if (keys.has(parsed.id))
+      throw new Failure(
+        "refused",
+        "The same key is given twice in SERVICE_SECRETS_KEY and SERVICE_SECRETS_PREVIOUS_KEYS",
+      );
     keys.set(parsed.id, parsed);
   });
   return {
@@ -45,14 +49,17 @@ function seal(key: SecretsKey, plaintext: string, context: SealContext): string 
   const cipher = createCipheriv("aes-256-gcm", key.bytes, iv, { authTagLength: tagBytes });
   cipher.setAAD(boundData(key.id, context));
   const ciphertext = Buffer.concat([cipher.update(plaintext, "utf8"), cipher.final()]);
-  return [version, key.id, ...[iv, cipher.getAuthTag(), ciphertext].map((part) => part.toString("base64url"))].join(".");
+  return [version, key.id, ...[iv, cipher.getAuthTag(), ciphertext].map((part) => part.toString("base64url"))].join(
+    ".",
+  );
 }
 
 function open(keys: ReadonlyMap<string, SecretsKey>, text: string, context: SealContext): string {
   const envelope = readEnvelope(text);
   if (envelope === undefined) throw unreadable(context, "what is stored is no envelope of this service");
   const key = keys.get(envelope.keyId);
-  if (key === undefined) throw unreadable(context, `it was written with the key "${envelope.keyId}", which is not among the secrets keys`);
+  if (key === undefined)
+    throw unreadable(context, `it was written with the key "${envelope.keyId}", which is not among the secrets keys`);
   const decipher = createDecipheriv("aes-256-gcm", key.bytes, envelope.iv, { authTagLength: tagBytes });
   decipher.setAAD(boundData(key.id, context));
   decipher.setAuthTag(envelope.tag);

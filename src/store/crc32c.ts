@@ -21,8 +21,8 @@ export function unmask(masked: number): number {
   return ((turned >>> 17) | (turned << 15)) >>> 0;
 }
 
-function makeTables(): readonly [Uint32Array, Uint32Array, Uint32Array, Uint32Array] {
-  const made = [new Uint32Array(256), new Uint32Array(256), new Uint32Array(256), new Uint32Array(256)] as const;
+function makeTables(): readonly [Int32Array, Int32Array, Int32Array, Int32Array] {
+  const made = [new Int32Array(256), new Int32Array(256), new Int32Array(256), new Int32Array(256)] as const;
   for (let byte = 0; byte < 256; byte += 1) {
     let crc = byte;
     for (let bit = 0; bit < 8; bit += 1) crc = crc & 1 ? (crc >>> 1) ^ polynomial : crc >>> 1;

@@ -12,20 +12,20 @@ import { type ManifestContent, readManifest } from "./manifest-file.ts";
 import { damaged, exitCodes, StoreOpenError } from "./store-open-error.ts";
 import { isTableWhole } from "./table-file.ts";
 
-export interface FolderCheckOptions {
-  /** content: tables are read and their checksums compared; size: only that they are there. */
-  readonly tables: "content" | "size";
-  readonly log: Log;
-}
-
-/** Throws StoreOpenError. An empty folder is a new store. */
-export async function checkFiles(folder: string, { tables, log }: FolderCheckOptions): Promise<void> {
+/**
+ * Throws StoreOpenError. An empty folder is a new store. Answers the tables whose content was too much to
+ * prove now: they are there in the right size, and `background-proof.ts` reads them later.
+ */
+export async function checkFiles(folder: string, log: Log): Promise<readonly string[]> {
   try {
     const names = await readdir(folder);
-    if (!names.includes("CURRENT")) return checkNew(folder, names);
+    if (!names.includes("CURRENT")) {
+      checkNew(folder, names);
+      return [];
+    }
     const manifest = await readCurrent(folder, names);
     await checkLogs(folder, names, manifest, log);
-    await checkTables(folder, names, manifest, tables);
+    return await checkTables(folder, names, manifest);
   } catch (error) {
     if (error instanceof StoreOpenError) throw error;
     throw new StoreOpenError(exitCodes.io, `Cannot read the store's folder "${folder}": ${String(error)}`, error);
@@ -78,20 +78,21 @@ async function checkTables(
   folder: string,
   names: readonly string[],
   manifest: ManifestContent,
-  depth: FolderCheckOptions["tables"],
-): Promise<void> {
+): Promise<readonly string[]> {
   const present = new Set(names);
+  const unproved: string[] = [];
   let provedBytes = 0;
-  // The newest first: they were last in nobody's backup.
+  // The newest first: they are the least likely to be in a backup.
   for (const [number, size] of [...manifest.tables].sort(([a], [b]) => b - a)) {
     const name = [`${fileName(number)}.ldb`, `${fileName(number)}.sst`].find((candidate) => present.has(candidate));
     if (name === undefined) throw damaged(folder, `its file "${fileName(number)}.ldb" is missing`);
     const path = join(folder, name);
     if ((await stat(path)).size !== size) throw damaged(folder, `its file "${name}" has another size than was written`);
     provedBytes += size;
-    if (depth === "size" || provedBytes > tableBytesProvedMax) continue;
-    if (!isTableWhole(await readFile(path))) throw damaged(folder, `its file "${name}" is damaged`);
+    if (provedBytes > tableBytesProvedMax) unproved.push(name);
+    else if (!isTableWhole(await readFile(path))) throw damaged(folder, `its file "${name}" is damaged`);
   }
+  return unproved;
 }
 
 function fileName(number: number): string {

@@ -33,7 +33,8 @@ export async function holdFolder(name: string): Promise<FolderHold> {
       isSigned = true;
     },
     async release() {
-      if (isSigned) await rm(pidFile(folder), { force: true });
+      // LevelDB's lock is free by now: another process may have signed already.
+      if (isSigned && (await signature(folder)) === process.pid) await rm(pidFile(folder), { force: true });
       heldHere.delete(folder);
     },
   };
@@ -41,7 +42,7 @@ export async function holdFolder(name: string): Promise<FolderHold> {
 
 /** The refusal when LevelDB says that somebody else has the lock. */
 export async function heldElsewhere(folder: string): Promise<StoreOpenError> {
-  const pid = Number.parseInt(await readFile(pidFile(folder), "utf8").catch(() => ""), 10);
+  const pid = await signature(folder);
   return folderInUse(folder, pid > 0 && isAlive(pid) ? `process ${pid}` : "another process");
 }
 
@@ -57,6 +58,10 @@ async function makeFolder(name: string): Promise<string> {
   } catch (error) {
     throw new StoreOpenError(exitCodes.io, `Cannot create the store's folder "${name}": ${String(error)}`, error);
   }
+}
+
+async function signature(folder: string): Promise<number> {
+  return Number.parseInt(await readFile(pidFile(folder), "utf8").catch(() => ""), 10);
 }
 
 function pidFile(folder: string): string {

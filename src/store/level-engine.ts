@@ -5,27 +5,27 @@
 import { open, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { Level } from "level";
+import { folderLockAttemptsMax } from "../limits.ts";
+import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
+import { type BackgroundProof, proveInBackground } from "./background-proof.ts";
 import type { Database, Engine, Operation } from "./database.ts";
 import { faultCode, faultReason } from "./fault-reason.ts";
 import { checkFiles } from "./folder-check.ts";
 import { type FolderHold, heldElsewhere } from "./folder-hold.ts";
 import { damaged, exitCodes, StoreOpenError } from "./store-open-error.ts";
 
-export function levelEngine(hold: FolderHold, log: Log): Engine {
+export function levelEngine(hold: FolderHold, clock: Clock, log: Log): Engine {
   const { folder } = hold;
-  let isFirst = true;
+  let proof: BackgroundProof | undefined;
   return {
     async open() {
-      await refuseIfLocked(folder);
-      try {
-        // A table does not change once written: after a failure only what was being written needs another look.
-        await checkFiles(folder, { tables: isFirst ? "content" : "size", log });
-      } catch (error) {
+      await refuseIfLocked(folder, clock);
+      const unproved = await checkFiles(folder, log).catch(async (error: unknown) => {
         // Files of a process that started in this moment look damaged while they are being written.
-        await refuseIfLocked(folder);
+        await refuseIfLocked(folder, clock);
         throw error;
-      }
+      });
       const level = new Level<string, string>(folder);
       try {
         await level.open();
@@ -34,11 +34,15 @@ export function levelEngine(hold: FolderHold, log: Log): Engine {
         await level.close();
         throw await openError(folder, error);
       }
-      isFirst = false;
+      await proof?.stop();
+      proof = proveInBackground({ folder, names: unproved, clock, log });
       return toDatabase(level);
     },
     writable: () => proveRoom(folder),
-    release: () => hold.release(),
+    async release() {
+      await proof?.stop();
+      await hold.release();
+    },
   };
 }
 
@@ -58,12 +62,22 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] };
  * LevelDB takes its lock first and only then looks whether it may open what it finds. Forbidding it to open an existing
  * database makes it a question: is the lock free? Nothing is read or written but its text log.
  */
-async function refuseIfLocked(folder: string): Promise<void> {
+async function refuseIfLocked(folder: string, clock: Clock): Promise<void> {
+  for (let attempt = 1; await isLocked(folder); attempt += 1) {
+    if (attempt === folderLockAttemptsMax) throw await heldElsewhere(folder);
+    // Differs between processes, so that two that asked each other in the same moment do not do so again.
+    await new Promise<void>((resolve) => clock.after(50 + (process.pid % 10) * 20, resolve));
+  }
+}
+
+async function isLocked(folder: string): Promise<boolean> {
   const question = new Level<string, string>(folder, { createIfMissing: false, errorIfExists: true });
   try {
     await question.open();
+    return false;
   } catch (error) {
-    if (faultCode(error) === "LEVEL_LOCKED") throw await heldElsewhere(folder);
+    // Any other refusal is met again when the database is opened in earnest.
+    return faultCode(error) === "LEVEL_LOCKED";
   } finally {
     await question.close();
   }

@@ -20,7 +20,12 @@ export async function openLevelStore(options: LevelStoreOptions): Promise<Durabl
   const { clock, log, format = { current: formatCurrent, migrations } } = options;
   const hold = await holdFolder(options.folder);
   try {
-    return await DurableStore.open({ engine: levelEngine(hold, log), folder: hold.folder, format, clock, log });
+    const engine = levelEngine(hold, clock, log);
+    const started = clock.monotonic();
+    const store = await DurableStore.open({ engine, folder: hold.folder, format, clock, log });
+    const durationMs = clock.monotonic() - started;
+    log.info("store-opened", `The store in "${hold.folder}" is open`, { epoch: store.epoch, durationMs });
+    return store;
   } catch (error) {
     await hold.release();
     throw error;

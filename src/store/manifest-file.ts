@@ -21,13 +21,15 @@ const tags = {
 
 /** Throws where the records are no manifest. */
 export function readManifest(records: readonly Uint8Array[]): ManifestContent {
-  if (records.length === 0) throw new RangeError("The manifest has no records");
   let logNumber = 0;
+  const seen = new Set<number>();
   const tables = new Map<number, number>();
   for (const record of records) {
     const reader = new ByteReader(record);
     while (!reader.isAtEnd) {
-      switch (reader.varint()) {
+      const tag = reader.varint();
+      seen.add(tag);
+      switch (tag) {
         case tags.comparator:
           reader.prefixed();
           break;
@@ -60,5 +62,9 @@ export function readManifest(records: readonly Uint8Array[]): ManifestContent {
       }
     }
   }
+  const isComplete = [tags.comparator, tags.logNumber, tags.nextFileNumber, tags.lastSequence].every((tag) =>
+    seen.has(tag),
+  );
+  if (!isComplete) throw new RangeError("The manifest lacks a field");
   return { logNumber, tables };
 }

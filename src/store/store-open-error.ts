@@ -24,6 +24,7 @@ export class StoreOpenError extends Error {
 
 /** A damaged or foreign folder: what is wrong, then what to do about it. */
 export function damaged(folder: string, what: string, cause?: unknown): StoreOpenError {
-  const advice = "Its data was left as it is. Restore a backup into an empty folder, or set SERVICE_DATA_DIR to another one";
+  const advice =
+    "Its data was left as it is. Restore a backup into an empty folder, or set SERVICE_DATA_DIR to another one";
   return new StoreOpenError(exitCodes.data, `Cannot open the store in "${folder}": ${what}. ${advice}`, cause);
 }

@@ -62,7 +62,12 @@ export async function defined(
   const definition = await adapter.define({ text, url });
   const plan = planReference(definition.plan);
   const call: Call = async (toolId, parameters, settings = {}) => {
-    const service = await adapter.hydrate({ serviceId: "s", plan, config: settings.config ?? {}, secrets: settings.secrets ?? {} });
+    const service = await adapter.hydrate({
+      serviceId: "s",
+      plan,
+      config: settings.config ?? {},
+      secrets: settings.secrets ?? {},
+    });
     const signal = settings.signal ?? new AbortController().signal;
     return service.invoke({ toolId, parameters, timeoutMs: settings.timeoutMs ?? 30_000, signal });
   };

@@ -16,7 +16,10 @@ export const loopbackFetcher: Fetcher = {
         if (size > bodyBytesMax) throw new Failure("too_large", "The answer is too large");
         chunks.push(chunk);
       }
-      const named = Object.entries(answer.headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : String(value)]);
+      const named = Object.entries(answer.headers).map(([name, value]) => [
+        name,
+        Array.isArray(value) ? value.join(", ") : String(value),
+      ]);
       return { status: answer.statusCode, headers: Object.fromEntries(named), body: Buffer.concat(chunks), url };
     } catch (error) {
       if (error instanceof Failure) throw error;

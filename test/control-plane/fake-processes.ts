@@ -3,7 +3,13 @@ import { z } from "zod";
 import { Failure, failureKinds } from "../../src/errors/failure.ts";
 import type { CallContext, Operation } from "../../src/operations/operation.ts";
 
-const digits = z.union([z.number(), z.string().regex(/^[0-9]+$/, "must be plain digits").transform(Number)]);
+const digits = z.union([
+  z.number(),
+  z
+    .string()
+    .regex(/^[0-9]+$/, "must be plain digits")
+    .transform(Number),
+]);
 const processId = digits.pipe(z.number().int().positive("must be an integer above 0"));
 
 const snapshot = z.object({
@@ -45,7 +51,15 @@ export function fakeDomain(): FakeDomain {
   const aborted: unknown[] = [];
 
   function snapshotOf(id: number): Snapshot {
-    return { id, pid: null, state: "idle", exitState: id % 2 === 0 ? "success" : null, error: null, createdAt, completedAt: null };
+    return {
+      id,
+      pid: null,
+      state: "idle",
+      exitState: id % 2 === 0 ? "success" : null,
+      error: null,
+      createdAt,
+      completedAt: null,
+    };
   }
 
   async function find(id: number, context: CallContext): Promise<Snapshot> {
@@ -105,8 +119,19 @@ export function fakeDomain(): FakeDomain {
       ...service,
       name: "listProcesses",
       summary: "List",
-      route: { method: "GET", path: "/processes", query: ["ref", "state", "cursor", "limit"], body: "none", status: 200 },
-      input: z.object({ ref: z.string().optional(), state: z.string().optional(), cursor: z.string().optional(), limit: digits.default(20) }),
+      route: {
+        method: "GET",
+        path: "/processes",
+        query: ["ref", "state", "cursor", "limit"],
+        body: "none",
+        status: 200,
+      },
+      input: z.object({
+        ref: z.string().optional(),
+        state: z.string().optional(),
+        cursor: z.string().optional(),
+        limit: digits.default(20),
+      }),
       output: z.object({ items: z.array(snapshot), nextCursor: z.string().nullable(), hasMore: z.boolean() }),
       run: async ({ limit, ref }) => ({
         items: [{ ...snapshotOf(limit), ...(ref === undefined ? {} : { ref }) }],
@@ -137,7 +162,14 @@ export function fakeDomain(): FakeDomain {
       ...service,
       name: "getProcessOutput",
       summary: "Output",
-      route: { method: "GET", path: "/processes/{id}/output", query: ["wait"], body: "none", status: 200, answer: { field: "output", mediaType: "application/json" } },
+      route: {
+        method: "GET",
+        path: "/processes/{id}/output",
+        query: ["wait"],
+        body: "none",
+        status: 200,
+        answer: { field: "output", mediaType: "application/json" },
+      },
       input: z.object({ id: processId, wait: digits.optional() }),
       output: z.object({ output: z.record(z.string(), z.unknown()) }),
       run: async ({ id }) => ({ output: { id, nested: [null, true, { text: "ä😀" }] } }),
@@ -146,7 +178,13 @@ export function fakeDomain(): FakeDomain {
       ...service,
       name: "getProcessCode",
       summary: "Code",
-      route: { method: "GET", path: "/processes/{id}/code", body: "none", status: 200, answer: { field: "code", mediaType: "text/plain" } },
+      route: {
+        method: "GET",
+        path: "/processes/{id}/code",
+        body: "none",
+        status: 200,
+        answer: { field: "code", mediaType: "text/plain" },
+      },
       input: z.object({ id: processId }),
       output: z.object({ code: z.string() }),
       run: async ({ id }) => ({ code: `return ${id}; // ✓` }),
@@ -184,7 +222,9 @@ export function fakeDomain(): FakeDomain {
       },
       input: z.object({
         serviceId: z.string().min(1),
-        patch: z.array(z.object({ op: z.enum(["add", "remove", "test"]), path: z.string(), value: z.unknown().optional() })),
+        patch: z.array(
+          z.object({ op: z.enum(["add", "remove", "test"]), path: z.string(), value: z.unknown().optional() }),
+        ),
         ifMatch: z.string().optional(),
       }),
       output: z.object({ config: z.record(z.string(), z.unknown()), outdated: z.array(z.string()) }),

@@ -32,17 +32,31 @@ afterAll(() => faces.close());
 
 const protocols = ["gRPC", "gRPC-Web over HTTP/1.1", "Connect over HTTP/1.1", "Connect JSON over HTTP/2"];
 
-async function rpc(protocol: string, service: DescService, rpcName: string, input: unknown, headers: Record<string, string> = {}) {
+async function rpc(
+  protocol: string,
+  service: DescService,
+  rpcName: string,
+  input: unknown,
+  headers: Record<string, string> = {},
+) {
   const method = service.methods.find((one) => one.name === rpcName) as DescMethodUnary;
   const row = faces.domain.operations.find((one) => one.name === method.localName);
   const request = messageWriter(method.input)(input);
   const transport = transports[protocol] as Transport;
   const answer = await transport.unary(method, undefined, undefined, headers, request as never);
-  return { header: answer.header, output: messageReader(method.output, row?.output)(answer.message as Message), message: answer.message, method };
+  return {
+    header: answer.header,
+    output: messageReader(method.output, row?.output)(answer.message as Message),
+    message: answer.message,
+    method,
+  };
 }
 
 async function rest(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
-  const init: RequestInit = { method, headers: { ...headers, ...(body === undefined ? {} : { "content-type": "application/json" }) } };
+  const init: RequestInit = {
+    method,
+    headers: { ...headers, ...(body === undefined ? {} : { "content-type": "application/json" }) },
+  };
   if (body !== undefined) init.body = JSON.stringify(body);
   const answer = await fetch(`${faces.rest}${path}`, init);
   const text = await answer.text();
@@ -72,8 +86,16 @@ const idle = (id: number) => ({
 const cases: readonly Case[] = [
   {
     title: "create with every field",
-    rest: ["POST", "/processes", { code: "1", ref: " r ", timeoutMs: 1.5, envConfig: { a: [null, { b: "c" }] }, autorun: false }],
-    rpc: [ProcessService, "CreateProcess", { code: "1", ref: " r ", timeoutMs: 1.5, envConfig: { a: [null, { b: "c" }] }, autorun: false }],
+    rest: [
+      "POST",
+      "/processes",
+      { code: "1", ref: " r ", timeoutMs: 1.5, envConfig: { a: [null, { b: "c" }] }, autorun: false },
+    ],
+    rpc: [
+      ProcessService,
+      "CreateProcess",
+      { code: "1", ref: " r ", timeoutMs: 1.5, envConfig: { a: [null, { b: "c" }] }, autorun: false },
+    ],
     output: { id: 7 },
     body: { id: 7 },
   },
@@ -128,8 +150,25 @@ const cases: readonly Case[] = [
   },
   {
     title: "a whole body that is one field",
-    rest: ["PATCH", "/services/petstore/config", [{ op: "add", path: "/a", value: null }, { op: "remove", path: "/b" }]],
-    rpc: [ServiceService, "PatchServiceConfig", { serviceId: "petstore", patch: [{ op: "add", path: "/a", value: null }, { op: "remove", path: "/b" }] }],
+    rest: [
+      "PATCH",
+      "/services/petstore/config",
+      [
+        { op: "add", path: "/a", value: null },
+        { op: "remove", path: "/b" },
+      ],
+    ],
+    rpc: [
+      ServiceService,
+      "PatchServiceConfig",
+      {
+        serviceId: "petstore",
+        patch: [
+          { op: "add", path: "/a", value: null },
+          { op: "remove", path: "/b" },
+        ],
+      },
+    ],
     output: { config: { patched: 2 }, outdated: [] },
     body: { config: { patched: 2 }, outdated: [] },
   },
@@ -234,7 +273,9 @@ describe("the same refusal through both faces", () => {
     expect(answer.status).toBe(400);
     const message = (answer.body as { error: string }).error;
     expect(message).toContain('"timeoutMs"');
-    const error = await rpc("gRPC", ProcessService, "CreateProcess", { code: "1", timeoutMs: -1 }).catch(ConnectError.from);
+    const error = await rpc("gRPC", ProcessService, "CreateProcess", { code: "1", timeoutMs: -1 }).catch(
+      ConnectError.from,
+    );
     expect(error).toBeInstanceOf(ConnectError);
     expect((error as ConnectError).rawMessage).toBe(message);
     expect((error as ConnectError).code).toBe(Code.InvalidArgument);
@@ -242,12 +283,15 @@ describe("the same refusal through both faces", () => {
 });
 
 describe("request ids", () => {
-  it.each(["abc", "A.b-c_d~1:2/3+4=@5", "x".repeat(128)])("a well-formed one comes back from both faces: %s", async (id) => {
-    const headers = { "x-request-id": id };
-    expect((await rest("GET", "/processes/1", undefined, headers)).headers.get("x-request-id")).toBe(id);
-    expect((await rpc("gRPC", ProcessService, "GetProcess", { id: 1 }, headers)).header.get("x-request-id")).toBe(id);
-    expect(faces.domain.seen.at(-1)?.context.requestId).toBe(id);
-  });
+  it.each(["abc", "A.b-c_d~1:2/3+4=@5", "x".repeat(128)])(
+    "a well-formed one comes back from both faces: %s",
+    async (id) => {
+      const headers = { "x-request-id": id };
+      expect((await rest("GET", "/processes/1", undefined, headers)).headers.get("x-request-id")).toBe(id);
+      expect((await rpc("gRPC", ProcessService, "GetProcess", { id: 1 }, headers)).header.get("x-request-id")).toBe(id);
+      expect(faces.domain.seen.at(-1)?.context.requestId).toBe(id);
+    },
+  );
 
   it.each(["", "a b", "x".repeat(129), '"quoted"', "a,b", "{json}"])("another is replaced: %j", async (id) => {
     const headers = { "x-request-id": id };

@@ -96,8 +96,9 @@ test("circles and bombs end in a small example", () => {
     $defs: { A: { required: ["a", "b"], properties: { a: { $ref: "#" }, b: { $ref: "#" } } } },
   };
   const bomb = { $ref: "#/$defs/A", $defs: { A: { allOf: [{ $ref: "#/$defs/A" }, { $ref: "#/$defs/A" }] } } };
+  const fan = { $ref: "#/$defs/A", $defs: { A: { allOf: Array.from({ length: 60 }, () => ({ $ref: "#/$defs/A" })) } } };
   const wide = { required: Array.from({ length: 100_000 }, (_, index) => `p${index}`) };
-  for (const schema of [circle, bomb, wide]) {
+  for (const schema of [circle, bomb, fan, wide]) {
     expect(JSON.stringify(exampleFromSchema(schema)).length).toBeLessThan(5_000);
   }
 });

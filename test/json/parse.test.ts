@@ -2,9 +2,9 @@ import fc from "fast-check";
 import secureJsonParse from "secure-json-parse";
 import { describe, expect, test } from "vitest";
 import { isFailure } from "../../src/errors/failure.ts";
-import { jsonDepthMax } from "../../src/limits.ts";
 import { parseJson } from "../../src/json/parse.ts";
 import { measure, requireSafeJson } from "../../src/json/safety.ts";
+import { jsonDepthMax } from "../../src/limits.ts";
 
 function refusal(action: () => unknown): string {
   try {
@@ -32,12 +32,23 @@ describe("parsing", () => {
     expect(parseJson('["\\u0000","\\uFFFF","\\uDBFF\\uDFFF"]')).toEqual(["\u0000", "\uFFFF", "\u{10FFFF}"]);
   });
 
-  test.each(["", " ", "{", "[1,]", "{'a':1}", "nul", "01", "NaN", '"\t"', "{} {}", '"\\x"', "\uFEFF", "\uFEFF\uFEFF{}"])(
-    "refuses %j as malformed",
-    (text) => {
-      expect(refusal(() => parseJson(text))).toMatch(/^The body is not valid JSON/);
-    },
-  );
+  test.each([
+    "",
+    " ",
+    "{",
+    "[1,]",
+    "{'a':1}",
+    "nul",
+    "01",
+    "NaN",
+    '"\t"',
+    "{} {}",
+    '"\\x"',
+    "\uFEFF",
+    "\uFEFF\uFEFF{}",
+  ])("refuses %j as malformed", (text) => {
+    expect(refusal(() => parseJson(text))).toMatch(/^The body is not valid JSON/);
+  });
 
   test("never repeats the text it could not read", () => {
     expect(refusal(() => parseJson('{"token":hunter2}', "The patch"))).not.toContain("hunter2");
@@ -98,12 +109,15 @@ describe("prototype keys", () => {
     expect(({} as { x?: number }).x).toBeUndefined();
   });
 
-  test.each(['{"constructor":1}', '{"constructor":{"name":1}}', '{"prototype":{}}', '{"a":"__proto__"}', '{"toString":1}'])(
-    "accepts %s",
-    (text) => {
-      expect(JSON.stringify(parseJson(text))).toBe(text);
-    },
-  );
+  test.each([
+    '{"constructor":1}',
+    '{"constructor":{"name":1}}',
+    '{"prototype":{}}',
+    '{"a":"__proto__"}',
+    '{"toString":1}',
+  ])("accepts %s", (text) => {
+    expect(JSON.stringify(parseJson(text))).toBe(text);
+  });
 
   test("judges as secure-json-parse does", () => {
     const key = fc.constantFrom("__proto__", "constructor", "prototype", "a", "");
@@ -146,7 +160,11 @@ describe("text", () => {
   });
 
   test("gives back exactly what JSON.stringify wrote, for any well-formed value", () => {
-    const value = fc.jsonValue({ stringUnit: "binary", noUnicodeString: false, maxDepth: 6 } as fc.JsonSharedConstraints);
+    const value = fc.jsonValue({
+      stringUnit: "binary",
+      noUnicodeString: false,
+      maxDepth: 6,
+    } as fc.JsonSharedConstraints);
     fc.assert(
       fc.property(value, (given) => {
         const text = JSON.stringify(given);

@@ -1,16 +1,20 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { schemaProblemsMax } from "../../src/limits.ts";
 import { compilePattern } from "../../src/json/pattern.ts";
 import { describeProblems, schemaProblem, validate } from "../../src/json/schema.ts";
 import { canonical } from "../../src/json/unique-items.ts";
+import { schemaProblemsMax } from "../../src/limits.ts";
 
 const draft7 = "http://json-schema.org/draft-07/schema#";
 
 test("names each place by pointer and what the schema wants", () => {
   const schema = {
     type: "object",
-    properties: { port: { type: "integer", maximum: 65535 }, "a/b": { type: "string" }, list: { items: { required: ["id"] } } },
+    properties: {
+      port: { type: "integer", maximum: 65535 },
+      "a/b": { type: "string" },
+      list: { items: { required: ["id"] } },
+    },
     required: ["host"],
     additionalProperties: false,
   };
@@ -23,21 +27,41 @@ test("names each place by pointer and what the schema wants", () => {
       { path: "/list/0/id", message: "is required" },
     ]),
   );
-  expect(describeProblems([{ path: "/host", message: "is required" }, { path: "", message: "must be object" }])).toBe('"/host" is required; must be object');
+  expect(
+    describeProblems([
+      { path: "/host", message: "is required" },
+      { path: "", message: "must be object" },
+    ]),
+  ).toBe('"/host" is required; must be object');
 });
 
 test("never repeats a value, whichever keyword fails", () => {
   const canary = "canary4711";
   const failing: readonly unknown[] = [
-    { type: "integer" }, { enum: ["a"] }, { const: "b" }, { pattern: "^x$" }, { minLength: 99 }, { maxLength: 1 }, { format: "uri" }, { not: {} },
-    { anyOf: [{ type: "null" }, { const: 1 }] }, { oneOf: [{}, {}] }, false, { if: {}, then: false },
+    { type: "integer" },
+    { enum: ["a"] },
+    { const: "b" },
+    { pattern: "^x$" },
+    { minLength: 99 },
+    { maxLength: 1 },
+    { format: "uri" },
+    { not: {} },
+    { anyOf: [{ type: "null" }, { const: 1 }] },
+    { oneOf: [{}, {}] },
+    false,
+    { if: {}, else: true, not: {} },
   ];
   for (const schema of failing) {
     const problems = validate(schema, canary);
     expect(problems.length).toBeGreaterThan(0);
     expect(JSON.stringify(problems)).not.toContain(canary);
   }
-  const structured = [{ uniqueItems: true }, { contains: { type: "null" } }, { maxItems: 1 }, { items: { type: "null" } }];
+  const structured = [
+    { uniqueItems: true },
+    { contains: { type: "null" } },
+    { maxItems: 1 },
+    { items: { type: "null" } },
+  ];
   for (const schema of structured) expect(JSON.stringify(validate(schema, [canary, canary]))).not.toContain(canary);
 });
 
@@ -49,27 +73,41 @@ describe("dialects", () => {
     expect(schemaProblem({ items: [{ type: "number" }] })).toContain("malformed at");
   });
 
-  test.each(["http://json-schema.org/draft-03/schema#", "https://example.com/own", 7])("$schema %j is one clear problem", ($schema) => {
-    expect(validate({ $schema }, 1)).toEqual([{ path: "", message: "cannot be checked: the schema's $schema is neither draft-07 nor 2020-12" }]);
-  });
+  test.each(["http://json-schema.org/draft-03/schema#", "https://example.com/own", 7])(
+    "$schema %j is one clear problem",
+    ($schema) => {
+      expect(validate({ $schema }, 1)).toEqual([
+        { path: "", message: "cannot be checked: the schema's $schema is neither draft-07 nor 2020-12" },
+      ]);
+    },
+  );
 
   test("a schema that takes the metaschema's id disturbs no other", () => {
-    expect(validate({ $schema: draft7, $id: draft7, type: "object" }, 1)).toEqual([{ path: "", message: "must be object" }]);
+    expect(validate({ $schema: draft7, $id: draft7, type: "object" }, 1)).toEqual([
+      { path: "", message: "must be object" },
+    ]);
     expect(schemaProblem({ $schema: draft7, type: "objec" })).toContain('malformed at "/type"');
     expect(validate({ $id: "https://x.test/a", type: "string" }, 1)).toHaveLength(1);
     expect(validate({ $id: "https://x.test/a", type: "number" }, 1)).toEqual([]);
   });
 
   test("local references work, also to the root", () => {
-    const tree = { type: "object", properties: { next: { $ref: "#" }, id: { $ref: "#/$defs/id" } }, $defs: { id: { type: "integer" } } };
+    const tree = {
+      type: "object",
+      properties: { next: { $ref: "#" }, id: { $ref: "#/$defs/id" } },
+      $defs: { id: { type: "integer" } },
+    };
     expect(validate(tree, { next: { next: { id: 1 } } })).toEqual([]);
-    expect(validate(tree, { next: { next: { id: "x" } } })).toEqual([{ path: "/next/next/id", message: "must be integer" }]);
+    expect(validate(tree, { next: { next: { id: "x" } } })).toEqual([
+      { path: "/next/next/id", message: "must be integer" },
+    ]);
   });
 });
 
 describe("schemas that cannot be used", () => {
   const chain: Record<string, unknown> = {};
-  for (let at = 0; at < 40; at += 1) chain[`d${at}`] = { allOf: [{ $ref: `#/$defs/d${at + 1}` }, { $ref: `#/$defs/d${at + 1}` }] };
+  for (let at = 0; at < 40; at += 1)
+    chain[`d${at}`] = { allOf: [{ $ref: `#/$defs/d${at + 1}` }, { $ref: `#/$defs/d${at + 1}` }] };
   const long: Record<string, unknown> = {};
   for (let at = 0; at < 20_000; at += 1) long[`d${at}`] = { $ref: `#/$defs/d${at + 1}` };
   let deep: unknown = {};
@@ -100,7 +138,9 @@ describe("schemas that cannot be used", () => {
   });
 
   test("one that refers to itself without consuming the value is one problem", () => {
-    expect(validate({ $ref: "#/$defs/a", $defs: { a: { allOf: [{ $ref: "#/$defs/a" }] } } }, 1)[0]?.message).toMatch(/^cannot be checked: /);
+    expect(validate({ $ref: "#/$defs/a", $defs: { a: { allOf: [{ $ref: "#/$defs/a" }] } } }, 1)[0]?.message).toMatch(
+      /^cannot be checked: /,
+    );
   });
 });
 
@@ -114,7 +154,16 @@ describe("hostile values", () => {
 
   test("a pattern that backtracks elsewhere takes linear time", () => {
     expect(quick(() => validate({ pattern: "^(a+)+$" }, `${"a".repeat(50_000)}!`), 1_000)).toHaveLength(1);
-    expect(quick(() => validate({ patternProperties: { "^(a|a)*$": true }, additionalProperties: false }, { [`${"a".repeat(20_000)}!`]: 1 }), 1_000)).toHaveLength(1);
+    expect(
+      quick(
+        () =>
+          validate(
+            { patternProperties: { "^(a|a)*$": true }, additionalProperties: false },
+            { [`${"a".repeat(20_000)}!`]: 1 },
+          ),
+        1_000,
+      ),
+    ).toHaveLength(1);
   });
 
   test("uniqueItems over 60,000 objects is one pass", () => {
@@ -128,8 +177,20 @@ describe("hostile values", () => {
     [[1, "1"], true],
     [[0, -0], false],
     [[null, false, 0, ""], true],
-    [[{ a: 1, b: 2 }, { b: 2, a: 1 }], false],
-    [[[1, 2], [2, 1]], true],
+    [
+      [
+        { a: 1, b: 2 },
+        { b: 2, a: 1 },
+      ],
+      false,
+    ],
+    [
+      [
+        [1, 2],
+        [2, 1],
+      ],
+      true,
+    ],
     [[[1, 2], ["1,2"]], true],
   ])("uniqueItems of %j", (items, unique) => {
     expect(validate({ uniqueItems: true }, items).length === 0).toBe(unique);
@@ -137,33 +198,70 @@ describe("hostile values", () => {
   });
 
   test("formats take linear time", () => {
-    const texts = [`${"a".repeat(50_000)}!`, `${"a.".repeat(25_000)}!`, "1:".repeat(25_000), `http://${"a-".repeat(25_000)}\u0001`, `a@${"a.".repeat(25_000)}-`];
-    for (const format of ["email", "uri", "uri-reference", "hostname", "ipv6", "date-time", "duration", "uri-template", "json-pointer", "uuid"]) {
+    const texts = [
+      `${"a".repeat(50_000)}!`,
+      `${"a.".repeat(25_000)}!`,
+      "1:".repeat(25_000),
+      `http://${"a-".repeat(25_000)}\u0001`,
+      `a@${"a.".repeat(25_000)}-`,
+    ];
+    for (const format of [
+      "email",
+      "uri",
+      "uri-reference",
+      "hostname",
+      "ipv6",
+      "date-time",
+      "duration",
+      "uri-template",
+      "json-pointer",
+      "uuid",
+    ]) {
       for (const text of texts) quick(() => validate({ format }, text), 1_000);
     }
   });
 
   test("problems are counted beyond the bound", () => {
-    const problems = validate({ items: { type: "string" } }, Array.from({ length: 1_000 }, () => 1));
+    const problems = validate(
+      { items: { type: "string" } },
+      Array.from({ length: 1_000 }, () => 1),
+    );
     expect(problems).toHaveLength(schemaProblemsMax + 1);
     expect(problems.at(-1)).toEqual({ path: "", message: `has ${1_000 - schemaProblemsMax} more problems` });
   });
 
   test("prototype names in schemas and values are ordinary names", () => {
     expect(validate({ required: ["toString"] }, {})).toEqual([{ path: "/toString", message: "is required" }]);
-    expect(validate({ properties: {}, additionalProperties: false }, { constructor: 1 })).toEqual([{ path: "/constructor", message: "is not allowed by the schema" }]);
+    expect(validate({ properties: {}, additionalProperties: false }, { constructor: 1 })).toEqual([
+      { path: "/constructor", message: "is not allowed by the schema" },
+    ]);
   });
 });
 
 test("patterns mean what they mean in ECMAScript, where RE2 has them", () => {
-  const patterns = ["^[a-z]{2,4}$", "\\d+", "^\\w+@\\w+$", "\\p{L}", "a|b", "^$", "[^\\s]", "\\/", "\\u0041", "^(?:x|y)+$", "(?<name>a)b"];
+  const patterns = [
+    "^[a-z]{2,4}$",
+    "\\d+",
+    "^\\w+@\\w+$",
+    "\\p{L}",
+    "a|b",
+    "^$",
+    "[^\\s]",
+    "\\/",
+    "\\u0041",
+    "^(?:x|y)+$",
+    "(?<name>a)b",
+  ];
   const text = fc.string({ unit: fc.constantFrom("a", "b", "x", "y", "1", "@", "é", " ", "A", "/", "_") });
   for (const pattern of patterns) {
     const linear = compilePattern(pattern);
     const native = new RegExp(pattern, "u");
-    fc.assert(fc.property(text, (sample) => {
+    fc.assert(
+      fc.property(text, (sample) => {
         expect(linear.test(sample)).toBe(native.test(sample));
-      }), { numRuns: 200 });
+      }),
+      { numRuns: 200 },
+    );
   }
 });
 

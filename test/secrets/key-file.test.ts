@@ -58,12 +58,15 @@ test("a key others could read is closed to them, with a warning", () => {
   expect(events).toEqual(["secrets-key-generated", "secrets-key-exposed"]);
 });
 
-test.each(["", "short", Buffer.alloc(32).toString("base64")])("a file that holds %j refuses the start and is left as it is", (text) => {
-  const path = join(folder, "secrets.key");
-  writeFileSync(path, text, { mode: 0o600 });
-  expect(refusal(() => loadOrMakeKeyFile(path, log))).toContain(`The key file "${path}" must`);
-  expect(readFileSync(path, "utf8")).toBe(text);
-});
+test.each(["", "short", Buffer.alloc(32).toString("base64")])(
+  "a file that holds %j refuses the start and is left as it is",
+  (text) => {
+    const path = join(folder, "secrets.key");
+    writeFileSync(path, text, { mode: 0o600 });
+    expect(refusal(() => loadOrMakeKeyFile(path, log))).toContain(`The key file "${path}" must`);
+    expect(readFileSync(path, "utf8")).toBe(text);
+  },
+);
 
 test("a folder in its place, or no folder to write to, refuses the start", () => {
   mkdirSync(join(folder, "secrets.key"));
@@ -78,7 +81,9 @@ test("six servers that start at once agree on one key", async () => {
     const quiet = () => {};
     console.log(loadOrMakeKeyFile(process.argv[1], { debug: quiet, info: quiet, warn: quiet, error: quiet }));`;
   const run = promisify(execFile);
-  const keys = await Promise.all([1, 2, 3, 4, 5, 6].map(() => run(process.execPath, ["--input-type=module", "-e", source, path])));
+  const keys = await Promise.all(
+    [1, 2, 3, 4, 5, 6].map(() => run(process.execPath, ["--input-type=module", "-e", source, path])),
+  );
   expect(new Set(keys.map(({ stdout }) => stdout.trim())).size).toBe(1);
   expect(readdirSync(folder)).toEqual(["secrets.key"]);
 });

@@ -1,4 +1,4 @@
-import { inspect, format } from "node:util";
+import { format, inspect } from "node:util";
 import { expect, test } from "vitest";
 import { Secret, secretMask } from "../../src/secrets/secret.ts";
 

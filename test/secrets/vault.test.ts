@@ -4,7 +4,7 @@ import { createCipheriv, randomBytes } from "node:crypto";
 import { promisify } from "node:util";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { Failure, isFailure } from "../../src/errors/failure.ts";
+import { type Failure, isFailure } from "../../src/errors/failure.ts";
 import { checkCanary, makeCanary } from "../../src/secrets/canary.ts";
 import { parseSecretsKey } from "../../src/secrets/secrets-key.ts";
 import { openVault } from "../../src/secrets/vault.ts";
@@ -39,7 +39,8 @@ describe("sealing", () => {
   test("never makes the same envelope twice, and hides the text", () => {
     const envelopes = Array.from({ length: 1_000 }, () => vault.seal(canary, context));
     expect(new Set(envelopes).size).toBe(1_000);
-    for (const hidden of [canary, Buffer.from(canary).toString("base64url"), key]) expect(envelopes[0]).not.toContain(hidden);
+    for (const hidden of [canary, Buffer.from(canary).toString("base64url"), key])
+      expect(envelopes[0]).not.toContain(hidden);
   });
 
   test("uses another IV in each of 20,000 seals over four processes", async () => {
@@ -50,7 +51,9 @@ describe("sealing", () => {
       console.log(ivs.join("\\n"));`;
     const run = promisify(execFile);
     const outputs = await Promise.all(
-      [1, 2, 3, 4].map(() => run(process.execPath, ["--input-type=module", "-e", source, key], { maxBuffer: 4 * 1024 * 1024 })),
+      [1, 2, 3, 4].map(() =>
+        run(process.execPath, ["--input-type=module", "-e", source, key], { maxBuffer: 4 * 1024 * 1024 }),
+      ),
     );
     const ivs = outputs.flatMap(({ stdout }) => stdout.trim().split("\n"));
     expect(ivs).toHaveLength(20_000);
@@ -88,19 +91,26 @@ describe("opening what was not sealed", () => {
     }
   });
 
-  test.each([15, 14, 13, 12, 8, 4, 0])("a tag cut to %i bytes is refused, though the cipher would take it", (length) => {
-    failure(() => vault.open(changed(3, bytes(3).subarray(0, length).toString("base64url")), context));
-  });
+  test.each([15, 14, 13, 12, 8, 4, 0])(
+    "a tag cut to %i bytes is refused, though the cipher would take it",
+    (length) => {
+      failure(() => vault.open(changed(3, bytes(3).subarray(0, length).toString("base64url")), context));
+    },
+  );
 
   test.each([0, 8, 11, 13, 16])("an IV of %i bytes is refused, also with a matching tag", (length) => {
     const secretsKey = parseSecretsKey(key, "key");
-    if (length === 0) return failure(() => vault.open(changed(2, ""), context));
+    // OpenSSL makes no cipher with an empty IV.
     const iv = randomBytes(length);
-    const cipher = createCipheriv("aes-256-gcm", secretsKey.bytes, iv);
+    const cipher = createCipheriv("aes-256-gcm", secretsKey.bytes, length === 0 ? randomBytes(12) : iv);
     cipher.setAAD(Buffer.from(JSON.stringify(["t1", secretsKey.id, "service", "petstore", "secrets"])));
     const ciphertext = Buffer.concat([cipher.update("forged"), cipher.final()]);
-    const forged = ["t1", secretsKey.id, ...[iv, cipher.getAuthTag(), ciphertext].map((part) => part.toString("base64url"))].join(".");
-    return failure(() => vault.open(forged, context));
+    const forged = [
+      "t1",
+      secretsKey.id,
+      ...[iv, cipher.getAuthTag(), ciphertext].map((part) => part.toString("base64url")),
+    ].join(".");
+    expect(failure(() => vault.open(forged, context)).message).toContain("no envelope of this service");
   });
 
   test.each([
@@ -116,7 +126,9 @@ describe("opening what was not sealed", () => {
     ["a longer ciphertext", changed(4, `${parts[4]}AAAA`)],
     ["no ciphertext", changed(4, "")],
   ])("%s is refused", (_name, text) => {
-    expect(failure(() => vault.open(text, context)).message).toMatch(/^Cannot read the secrets of service "petstore", field "secrets": /);
+    expect(failure(() => vault.open(text, context)).message).toMatch(
+      /^Cannot read the secrets of service "petstore", field "secrets": /,
+    );
     expect(vault.isCurrent(text) && text !== changed(4, "") && !text.endsWith("AAAA")).toBe(false);
   });
 
@@ -141,7 +153,9 @@ describe("keys", () => {
   });
 
   test("an unknown key is named by its id only", () => {
-    const message = failure(() => openVault({ key }).open(openVault({ key: otherKey }).seal(canary, context), context)).message;
+    const message = failure(() =>
+      openVault({ key }).open(openVault({ key: otherKey }).seal(canary, context), context),
+    ).message;
     expect(message).toMatch(/written with the key "[0-9a-f]{16}", which is not among the secrets keys$/);
     expect(message).not.toContain(otherKey);
   });
@@ -193,7 +207,12 @@ describe("canary", () => {
 
   test("a wrong key or a changed canary refuses the start with a clear sentence", () => {
     const envelope = makeCanary(openVault({ key: otherKey }));
-    for (const text of [envelope, "", "x", openVault({ key }).seal("something", { kind: "vault", id: "canary", field: "proof" })]) {
+    for (const text of [
+      envelope,
+      "",
+      "x",
+      openVault({ key }).seal("something", { kind: "vault", id: "canary", field: "proof" }),
+    ]) {
       const error = failure(() => checkCanary(openVault({ key }), text));
       expect(error.kind).toBe("refused");
       expect(error.message).toMatch(/^The secrets key is not the one this data directory was written with/);

@@ -24,7 +24,7 @@ const engines: readonly [string, () => Promise<Engine>][] = [
     async () => {
       const { path } = await temporaryFolder();
       folders.push(path);
-      return levelEngine(await holdFolder(path), keptLog());
+      return levelEngine(await holdFolder(path), wallClock, keptLog());
     },
   ],
 ];

@@ -1,5 +1,5 @@
 /** R-084: one process per folder, told clearly; and nothing a killed process leaves behind blocks the next start. */
-import { chmod, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { openLevelStore } from "../../src/store/level-store.ts";
@@ -55,6 +55,19 @@ describe("the folder of a store", () => {
     await store.close();
   });
 
+  it("of processes started in the same moment exactly one gets it", async () => {
+    const path = await folder();
+    for (let round = 0; round < 3; round += 1) {
+      const started = Array.from({ length: 4 }, () => writer(path, 1));
+      const results = await Promise.allSettled(started.map(({ opened }) => opened));
+      expect(results.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+      for (const [place, { status }] of results.entries()) {
+        if (status === "rejected") expect((await started[place]!.ended).code).toBe(75);
+        else await started[place]!.kill();
+      }
+    }
+  });
+
   it.each([
     ["by the same name", (path: string) => path],
     ["by a longer name", (path: string) => join(path, "..", path.split("/").at(-1)!, ".")],
@@ -64,7 +77,7 @@ describe("the folder of a store", () => {
     async (_what, rename) => {
       const path = await folder();
       await symlink(path, `${path}-link`);
-      cleanups.push(async () => (await import("node:fs/promises")).rm(`${path}-link`));
+      cleanups.push(() => rm(`${path}-link`));
       const store = await open(path);
       await expect(open(rename(path))).rejects.toMatchObject({
         exitCode: 75,

@@ -44,6 +44,7 @@ export function definePlan(document: OpenApiDocument, url: string | undefined): 
   const service: ServicePlan = {
     documentUrl: url ?? null,
     servers: readServers(own(tree, "servers")) ?? [],
+    serversUnused: operations.length > 0 && operations.every((operation) => ownServers(operation) !== undefined),
     schemes: readSchemes(own(own(tree, "components"), "securitySchemes"), references),
   };
   const taken = {
@@ -81,9 +82,14 @@ function describeService(tree: Tree, { service, tools }: Plan): Omit<Definition,
 function readOperations(tree: Tree, references: References): Operation[] {
   const paths = own(tree, "paths");
   const operations: Operation[] = [];
+  const lost: string[] = [];
   for (const [key, value] of Object.entries(isTree(paths) ? paths : {})) {
+    if (!key.startsWith("/")) continue;
     const pathItem = references.resolve(value);
-    if (!pathItem || !key.startsWith("/")) continue;
+    if (!pathItem) {
+      lost.push(key);
+      continue;
+    }
     for (const method of methods) {
       const operation = own(pathItem, method);
       if (!isTree(operation)) continue;
@@ -98,6 +104,8 @@ function readOperations(tree: Tree, references: References): Operation[] {
         throw unusable(`it has more than ${documentOperationsMax} operations`);
     }
   }
+  if (operations.length === 0 && lost.length > 0)
+    throw unusable(`path "${lost[0]!.slice(0, 200)}" is described outside the document`);
   return operations;
 }
 
@@ -121,7 +129,7 @@ function defineTool(operation: Operation, id: string, reader: Reader): { plan: T
   const takesBody = method !== "GET" && method !== "HEAD" && method !== "TRACE";
   const body = takesBody ? readBody(own(tree, "requestBody"), reader.references, reader.converter) : noBody;
   const answers = readAnswers(own(tree, "responses"), reader.references, reader.converter);
-  const servers = readServers(own(tree, "servers")) ?? readServers(own(pathItem, "servers"));
+  const servers = ownServers(operation);
   const plan: ToolPlan = {
     id,
     method,
@@ -137,6 +145,10 @@ function defineTool(operation: Operation, id: string, reader: Reader): { plan: T
   return { plan, summary: summarise(operation, plan, body, reader) };
 }
 
+function ownServers({ tree, pathItem }: Operation): readonly Server[] | undefined {
+  return readServers(own(tree, "servers")) ?? readServers(own(pathItem, "servers"));
+}
+
 function summarise(
   { tree, pathItem }: Operation,
   plan: ToolPlan,
@@ -149,13 +161,29 @@ function summarise(
     id: plan.id,
     name: summary || plan.id,
     summary,
-    description: [described, body.description === "" ? "" : `Body: ${body.description}`]
+    description: [
+      described,
+      body.description === "" ? "" : `Body: ${body.description}`,
+      ...lostParts(tree, pathItem, references),
+    ]
       .filter((part) => part !== "")
       .join("\n\n"),
     parameterNames: [
       ...new Set([...plan.parameters.map((parameter) => parameter.name), ...bodyNames(tree, references)]),
     ],
   };
+}
+
+/** What a caller cannot know is missing, because a reference leads out of the document or nowhere. */
+function lostParts(tree: Tree, pathItem: Tree, references: References): string[] {
+  const lists = [own(pathItem, "parameters"), own(tree, "parameters")].filter(Array.isArray);
+  const parts = [...lists.flat(), own(tree, "requestBody")].filter((part) => part !== undefined);
+  const lost = parts
+    .filter((part) => references.resolve(part) === undefined)
+    .map((part) => ownText(part, "$ref").slice(0, 200));
+  return lost.length === 0
+    ? []
+    : [`Left out, as it is outside the document or missing: ${lost.map((ref) => `"${ref}"`).join(", ")}`];
 }
 
 /** Top properties of the bodies, for search. */

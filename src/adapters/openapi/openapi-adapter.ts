@@ -3,7 +3,13 @@
  * worker reads documents (started when needed), another serves calls, so that a document which takes all its time delays no
  * call. The server keeps credentials and makes the request.
  */
-import { definitionWorkerIdleMs, definitionWorkerMemoryMb, documentParseMs, parametersCheckMs } from "../../limits.ts";
+import {
+  definitionWorkerMemoryMb,
+  documentParseMs,
+  documentWorkerIdleMs,
+  documentWorkerMemoryMb,
+  parametersCheckMs,
+} from "../../limits.ts";
 import type {
   Adapter,
   Definition,
@@ -19,6 +25,7 @@ import { openSupervisedWorker, type SupervisedWorker } from "../worker/supervise
 import type { DefineInput, Known, LoadInput, PrepareInput, ToolInput } from "./definition-worker.ts";
 import { openService } from "./openapi-service.ts";
 import type { PreparedRequest, ServicePlan } from "./plan.ts";
+import { untilAborted } from "./until-aborted.ts";
 
 export interface OpenApiAdapterOptions {
   readonly fetcher: Fetcher;
@@ -44,12 +51,18 @@ class OpenApiAdapter implements Adapter {
   private readonly options: OpenApiAdapterOptions;
   private readonly documents: SupervisedWorker;
   private readonly calls: SupervisedWorker;
+  private readonly supplies = new Map<string, Promise<unknown>>();
 
   constructor(options: OpenApiAdapterOptions) {
     this.options = options;
-    const shared = { entry: workerEntry, memoryMb: definitionWorkerMemoryMb, clock: options.clock, log: options.log };
-    this.documents = openSupervisedWorker({ ...shared, name: "document worker", idleMs: definitionWorkerIdleMs });
-    this.calls = openSupervisedWorker({ ...shared, name: "definition worker" });
+    const shared = { entry: workerEntry, clock: options.clock, log: options.log };
+    this.documents = openSupervisedWorker({
+      ...shared,
+      name: "document worker",
+      memoryMb: documentWorkerMemoryMb,
+      idleMs: documentWorkerIdleMs,
+    });
+    this.calls = openSupervisedWorker({ ...shared, name: "definition worker", memoryMb: definitionWorkerMemoryMb });
   }
 
   async define(document: { readonly text: string; readonly url?: string | undefined }): Promise<Definition> {
@@ -105,23 +118,33 @@ class OpenApiAdapter implements Adapter {
     })) as PreparedRequest;
   }
 
+  /** Shared by calls that wait for the same thing, so that a fresh worker gets a large plan once and not once for each of them. */
+  private supply(plan: PlanReference, lacks: "plan" | "check", toolId: string): Promise<unknown> {
+    const key = lacks === "plan" ? plan.hash : `${plan.hash} ${toolId}`;
+    const running = this.supplies.get(key);
+    if (running) return running;
+    const started = this.startSupply(plan, lacks, toolId).finally(() => this.supplies.delete(key));
+    this.supplies.set(key, started);
+    return started;
+  }
+
+  private async startSupply(plan: PlanReference, lacks: "plan" | "check", toolId: string): Promise<unknown> {
+    const timeoutMs = documentParseMs;
+    if (lacks === "check") {
+      const input: ToolInput = { hash: plan.hash, toolId };
+      return this.calls.call({ method: "compile", input, timeoutMs, subject: `Input schema of tool "${toolId}"` });
+    }
+    const input: LoadInput = { hash: plan.hash, plan: await plan.load() };
+    return this.calls.call({ method: "load", input, timeoutMs, subject: "Plan of the service" });
+  }
+
   /** Asks the worker that serves calls, giving it plan and compiled check when it says that it lacks them. */
   private async ask(plan: PlanReference, request: Parameters<SupervisedWorker["call"]>[0]): Promise<unknown> {
     for (let round = 0; round < supplyRoundsMax; round += 1) {
       const known = (await this.calls.call(request)) as Known<unknown>;
       if ("value" in known) return known.value;
-      const input: LoadInput | ToolInput =
-        known.lacks === "plan"
-          ? { hash: plan.hash, plan: await plan.load() }
-          : { hash: plan.hash, toolId: (request.input as ToolInput).toolId };
-      const method = known.lacks === "plan" ? "load" : "compile";
-      await this.calls.call({
-        ...request,
-        method,
-        input,
-        timeoutMs: documentParseMs,
-        subject: `Preparing: ${request.subject}`,
-      });
+      const { toolId = "" } = request.input as Partial<ToolInput>;
+      await untilAborted(this.supply(plan, known.lacks, toolId), request.signal);
     }
     throw new Error(`The definition worker keeps losing plan "${plan.hash}"`);
   }

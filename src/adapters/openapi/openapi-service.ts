@@ -21,7 +21,9 @@ export interface ServiceParts {
 /** Throws Failure invalid_request when no call could ever leave. */
 export function openService(parts: ServiceParts): HydratedService {
   const { service, hydration } = parts;
-  baseUrl(service.servers, { documentUrl: service.documentUrl, config: hydration.config });
+  const configured = hydration.config.serverUrl !== undefined;
+  if (configured || !service.serversUnused)
+    baseUrl(service.servers, { documentUrl: service.documentUrl, config: hydration.config });
   checkSecrets({ schemes: service.schemes, secrets: hydration.secrets });
   return { invoke: (invocation) => invoke(parts, invocation) };
 }

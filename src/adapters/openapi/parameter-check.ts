@@ -73,6 +73,8 @@ function describe({ keyword, params, message }: ErrorObject): string {
       return `may not have property "${String(params.additionalProperty ?? params.unevaluatedProperty).slice(0, 80)}"`;
     case "enum":
       return `must be one of ${listed(params.allowedValues)}`;
+    case "required":
+      return `must have property "${String(params.missingProperty)}"`;
     case "const":
       return `must be ${JSON.stringify(params.allowedValue)}`;
     default:

@@ -22,6 +22,8 @@ export interface ServicePlan {
   /** Address of the document; relative server URLs are resolved against it. */
   readonly documentUrl: string | null;
   readonly servers: readonly Server[];
+  /** Every tool names servers of its own, so the service's are never used. */
+  readonly serversUnused: boolean;
   readonly schemes: Readonly<Record<string, SecurityScheme>>;
 }
 

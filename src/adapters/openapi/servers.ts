@@ -4,12 +4,14 @@ import type { Server, ServerVariable } from "./plan.ts";
 import { isTree, own, ownText } from "./read-document.ts";
 
 export const variablePrefix = "serverVar_";
+/** Longer than any server accepts in a request line. */
+const urlCharactersMax = 4_096;
 const variablePattern = /\{([^{}]+)\}/g;
 
 /** Usable entries of a `servers` list; undefined when there is none, so that the next level counts. */
 export function readServers(value: unknown): readonly Server[] | undefined {
   if (!Array.isArray(value)) return undefined;
-  const servers = value.filter((each) => isTree(each) && isHttp(ownText(each, "url"))).map(readServer);
+  const servers = value.filter((each) => isTree(each) && isUsable(ownText(each, "url").trim())).map(readServer);
   return servers.length > 0 ? servers : undefined;
 }
 
@@ -35,11 +37,9 @@ function readVariable(value: unknown): ServerVariable {
 }
 
 /** Relative, variable or http(s): web sockets and the like are not ours to call. */
-function isHttp(url: string): boolean {
-  const scheme = /^([A-Za-z][A-Za-z0-9+.-]*):/.exec(url.trim())?.[1]?.toLowerCase();
-  return (
-    scheme === undefined || scheme === "http" || scheme === "https" || !/^[A-Za-z][A-Za-z0-9+.-]*:\/\//.test(url.trim())
-  );
+function isUsable(url: string): boolean {
+  const scheme = /^([A-Za-z][A-Za-z0-9+.-]*):\/\//.exec(url)?.[1]?.toLowerCase();
+  return url.length <= urlCharactersMax && (scheme === undefined || scheme === "http" || scheme === "https");
 }
 
 /** Names used in the URLs, with what the documents say of them; a default that differs between servers is left to each server. */
@@ -108,5 +108,7 @@ function checked(text: string, base: string | null, subject: string): string {
     throw new Failure("invalid_request", `Server URL of host "${url.host}" holds a user name or password`);
   url.search = "";
   url.hash = "";
-  return url.href.replace(/\/+$/, "");
+  let end = url.href.length;
+  while (url.href[end - 1] === "/") end -= 1;
+  return url.href.slice(0, end);
 }

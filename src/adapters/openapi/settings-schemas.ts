@@ -44,6 +44,7 @@ export function configSchema(service: ServicePlan, servers: readonly Server[]): 
 
 /** Whether calls have somewhere to go without configuration; missing variables are asked for one by one later. */
 function hasOwnServer(service: ServicePlan): boolean {
+  if (service.serversUnused) return true;
   const first = service.servers[0];
   if (first !== undefined && /\{/.test(first.url)) return true;
   try {

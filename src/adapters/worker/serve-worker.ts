@@ -1,4 +1,5 @@
 /** The child's side of a supervised worker: one method at a time, every throw becomes an answer, no parent means no child. */
+import { writeFileSync } from "node:fs";
 import { Worker } from "node:worker_threads";
 import { isFailure } from "../../errors/failure.ts";
 import type { WorkerReport } from "./supervised-worker.ts";
@@ -11,6 +12,7 @@ export function serveWorker(methods: WorkerMethods): void {
   });
   process.on("disconnect", () => process.exit(0));
   endWithParent();
+  dieFirst();
   send({ ready: true });
 }
 
@@ -54,4 +56,13 @@ function send(report: WorkerReport): void {
 function endWithParent(): void {
   const watch = `const parent = ${process.ppid}; setInterval(() => { if (process.ppid !== parent) process.kill(process.pid, "SIGKILL"); }, 500);`;
   new Worker(watch, { eval: true, execArgv: [], resourceLimits: { maxOldGenerationSizeMb: 16 } }).unref();
+}
+
+/** When the machine runs out of memory, Linux should take this process, not the server. */
+function dieFirst(): void {
+  try {
+    writeFileSync("/proc/self/oom_score_adj", "500");
+  } catch {
+    // Not Linux, or not allowed: a preference, nothing depends on it.
+  }
 }

@@ -11,7 +11,8 @@ const depthMax = 8;
 const valuesMax = 60;
 /** JSON text of an example taken from the document; longer ones are replaced by a made one. */
 const givenCharactersMax = 600;
-const itemsMax = 2;
+/** Schemas merged for one example: references that fan out end here. */
+const mergesMax = 300;
 
 export function exampleFromSchema(schema: unknown, root: unknown = schema): unknown {
   return new ExampleMaker(root).make(schema, 0);
@@ -20,6 +21,7 @@ export function exampleFromSchema(schema: unknown, root: unknown = schema): unkn
 class ExampleMaker {
   readonly #root: unknown;
   #values = 0;
+  #merges = 0;
 
   constructor(root: unknown) {
     this.#root = root;
@@ -37,7 +39,8 @@ class ExampleMaker {
 
   /** The schema with its reference, allOf and the first useful alternative merged in, as far as an example needs it. */
   #flatten(schema: SchemaObject, depth: number): SchemaObject {
-    if (depth > depthMax) return schema;
+    this.#merges += 1;
+    if (depth > depthMax || this.#merges > mergesMax) return {};
     const target = typeof schema.$ref === "string" ? resolveReference(schema.$ref, this.#root)?.schema : undefined;
     const alternatives = [schema.oneOf, schema.anyOf].map((schemas) => firstUseful(schemas, this.#root));
     const all = Array.isArray(schema.allOf) ? schema.allOf.slice(0, valuesMax) : [];
@@ -78,14 +81,10 @@ class ExampleMaker {
 
   #array(schema: SchemaObject, depth: number): unknown[] {
     const fixed = [schema.prefixItems, schema.items].find((items) => Array.isArray(items)) ?? [];
-    const wanted = Math.min(
-      Math.max(bound(schema.minItems) ?? 1, fixed.length),
-      bound(schema.maxItems) ?? itemsMax,
-      valuesMax,
-    );
     const rest = Array.isArray(schema.items) ? schema.additionalItems : schema.items;
-    const length = Math.min(wanted, Math.max(fixed.length, bound(schema.minItems) ?? itemsMax));
-    return Array.from({ length }, (_, index) => this.make(fixed[index] ?? rest ?? true, depth + 1));
+    const least = Math.max(bound(schema.minItems) ?? 0, fixed.length, 1);
+    const length = Math.min(least, bound(schema.maxItems) ?? least, valuesMax);
+    return Array.from({ length: Math.max(0, length) }, (_, index) => this.make(fixed[index] ?? rest, depth + 1));
   }
 }
 

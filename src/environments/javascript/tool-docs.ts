@@ -2,22 +2,12 @@
  * The page an agent reads before it calls a tool: signature, types, one example call, errors. Everything the tool's document
  * says is foreign text, shown as data: bounded, quoted and inert.
  */
+import type { DocumentedTool } from "../../ports/environment.ts";
 import { exampleFromSchema } from "./example-from-schema.ts";
 import { foreignMarkdown } from "./foreign-text.ts";
 import { isObject } from "./schema-references.ts";
 import { callee, objectLiteral, signature } from "./tool-call.ts";
 import { typesFromSchemas } from "./types-from-schema.ts";
-
-export interface DocumentedTool {
-  readonly serviceId: string;
-  readonly id: string;
-  readonly name: string;
-  readonly summary: string;
-  readonly description: string;
-  /** JSON Schemas: objects or booleans. */
-  readonly inputSchema: unknown;
-  readonly outputSchema: unknown;
-}
 
 const titleCharactersMax = 120;
 const summaryCharactersMax = 300;

@@ -37,7 +37,7 @@ const childMessage = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("ready"), usedMb: z.number() }),
   z.strictObject({ type: z.literal("started") }),
   /** The TypeScript parser gets the code now: native, and the one thing that nested code can crash. */
-  z.strictObject({ type: z.literal("transpiling") }),
+  z.strictObject({ type: z.literal("transpiling"), done: z.boolean() }),
   z.strictObject({ type: z.literal("stdout"), text: z.string() }),
   z.strictObject({ type: z.literal("stderr"), text: z.string() }),
   /** Pairs of key and JSON text; pairs, because an object cannot hold a key like `__proto__` safely. */

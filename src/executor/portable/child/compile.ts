@@ -31,14 +31,15 @@ interface Problem {
   readonly position: Position | undefined;
 }
 
-/** `transpiling` is called before the native parser gets the code. */
-export function compile(context: QuickJSContext, code: string, transpiling: () => void): Compiled {
+/** `transpiling` is called before and after the native parser has the code. */
+export function compile(context: QuickJSContext, code: string, transpiling: (done: boolean) => void): Compiled {
   const source = code.toWellFormed();
   const typed = looksTyped(source);
   const plain = typed ? undefined : compilePlain(context, source);
   if (plain?.ok) return plain;
-  transpiling();
+  transpiling(false);
   const stripped = compileTyped(context, source);
+  transpiling(true);
   if (stripped.ok) return stripped;
   const fallback = typed ? compilePlain(context, source) : undefined;
   if (fallback?.ok) return fallback;

@@ -14,15 +14,13 @@ export function exportTable(binary: Uint8Array, name: string): Uint8Array<ArrayB
     if (id === exportSection) {
       const count = readNumber(binary, size.next);
       const encoded = new TextEncoder().encode(name);
-      const body = [
-        ...writeNumber(count.value + 1),
-        ...binary.subarray(count.next, end),
-        ...writeNumber(encoded.length),
-        ...encoded,
-        tableKind,
-        0,
-      ];
-      return Uint8Array.from([...binary.subarray(0, at), id, ...writeNumber(body.length), ...body, ...binary.subarray(end)]);
+      const body = Buffer.concat([
+        Buffer.from(writeNumber(count.value + 1)),
+        binary.subarray(count.next, end),
+        Buffer.from([...writeNumber(encoded.length), ...encoded, tableKind, 0]),
+      ]);
+      const section = Buffer.from([exportSection, ...writeNumber(body.length)]);
+      return new Uint8Array(Buffer.concat([binary.subarray(0, at), section, body, binary.subarray(end)]));
     }
     at = end;
   }

@@ -143,7 +143,10 @@ export function installBridge(host: HostCall, boundsJson: string, lazyJson: stri
         const most = `at most ${bounds.callsInFlightMax} calls may be in flight`;
         throw toolError(`Cannot call tool "${serviceId}.${toolId}": ${most}`, "overloaded", 429);
       }
-      const callId = host("call", stringify([serviceId, toolId]), json) as string;
+      const callId = host("call", stringify([serviceId, toolId]), json);
+      if (callId === undefined) {
+        throw toolError(`Cannot call tool "${serviceId}.${toolId}": its parameters are nested too deeply`, "invalid_request", 400);
+      }
       callsInFlight += 1;
       apply(mapSet, calls, [callId, { resolve, reject }]);
     });

@@ -1,0 +1,96 @@
+/**
+ * The command: `troupe` serves in the foreground, `troupe config check` and `troupe config print` look at the settings.
+ * Exit codes follow sysexits: 64 usage, 65 unusable data, 74 I/O, 75 data folder in use, 78 settings; 70 anything else.
+ */
+import { ConfigError, configExitCode, maskedSettings, parseSettings, type Settings } from "./config.ts";
+import { isFailure } from "./errors/failure.ts";
+import { type Node, openNode } from "./node.ts";
+import { JsonLog } from "./observability/json-log.ts";
+import { systemClock } from "./runtime/system-clock.ts";
+import { StoreOpenError } from "./store/store-open-error.ts";
+
+const exitCodes = { usage: 64, software: 70 } as const;
+const usage = "Usage: troupe [serve] | troupe config check | troupe config print\n";
+
+/** A second SIGINT this long after the first ends the process at once; sooner it is taken for a nervous key press. */
+const forceAfterMs = 1_000;
+
+async function main(words: readonly string[]): Promise<void> {
+  const command = words.join(" ") || "serve";
+  switch (command) {
+    case "serve":
+      return serve(readSettings());
+    case "config check":
+      readSettings();
+      process.stdout.write("The settings are valid\n");
+      return;
+    case "config print":
+      process.stdout.write(`${JSON.stringify(maskedSettings(readSettings()), null, 2)}\n`);
+      return;
+    default:
+      process.stderr.write(usage);
+      process.exitCode = exitCodes.usage;
+  }
+}
+
+function readSettings(): Settings {
+  return parseSettings(process.env);
+}
+
+async function serve(settings: Settings): Promise<void> {
+  const log = new JsonLog({
+    clock: systemClock,
+    level: settings.SERVICE_LOG_LEVEL,
+    write: (line) => process.stdout.write(line),
+  });
+  const onFatal = (reason: string): void => {
+    log.error("fatal", reason);
+    process.exit(exitCodes.software);
+  };
+  const node = await openNode({ settings, clock: systemClock, log, onFatal });
+  log.info("listening", "The service takes requests", { http: node.http, grpc: node.grpc, pid: process.pid });
+  endOnSignals(node, log);
+}
+
+function endOnSignals(node: Node, log: JsonLog): void {
+  let endingSince: number | undefined;
+  const end = (signal: "SIGTERM" | "SIGINT"): void => {
+    const now = systemClock.monotonic();
+    if (endingSince !== undefined) {
+      if (signal === "SIGINT" && now - endingSince >= forceAfterMs) process.exit(130);
+      return;
+    }
+    endingSince = now;
+    log.info("stopping", `${signal}: finishing what was admitted`);
+    node.close().then(
+      () => {
+        log.info("stopped", "Everything is stored and closed", {
+          durationMs: Math.round(systemClock.monotonic() - now),
+        });
+        process.exit(0);
+      },
+      (error: unknown) => {
+        log.error("stop-failed", "The service did not close cleanly", { error });
+        process.exit(exitCodes.software);
+      },
+    );
+  };
+  process.on("SIGTERM", end);
+  process.on("SIGINT", end);
+}
+
+function explain(error: unknown): { readonly text: string; readonly exitCode: number } {
+  if (error instanceof ConfigError) return { text: error.message, exitCode: configExitCode };
+  if (error instanceof StoreOpenError) return { text: error.message, exitCode: error.exitCode };
+  if (isFailure(error)) return { text: error.message, exitCode: configExitCode };
+  return {
+    text: error instanceof Error ? (error.stack ?? error.message) : String(error),
+    exitCode: exitCodes.software,
+  };
+}
+
+main(process.argv.slice(2)).catch((error: unknown) => {
+  const { text, exitCode } = explain(error);
+  process.stderr.write(`${text}\n`);
+  process.exit(exitCode);
+});

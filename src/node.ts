@@ -1,0 +1,230 @@
+/**
+ * One node of the service, put together: the only place that knows every part. Opening goes bottom up (store, machine, work
+ * owed, faces), so nobody is let in before recovery is done; closing goes top down, so that what was admitted can end.
+ */
+import { mkdir } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { processKind } from "./actors/process.ts";
+import { startRetention } from "./actors/retention.ts";
+import { serviceKind } from "./actors/service.ts";
+import { openHydrations } from "./adapters/hydrations.ts";
+import { openOpenApiAdapter } from "./adapters/openapi/openapi-adapter.ts";
+import { ConfigError, type Settings } from "./config.ts";
+import { openControlPlane } from "./control-plane/control-plane.ts";
+import { openEgress } from "./egress/egress.ts";
+import { javascriptEnvironment } from "./environments/javascript/environment.ts";
+import { RunQueue } from "./executor/launcher.ts";
+import { openPortableExecutor } from "./executor/portable/portable-executor.ts";
+import { openGateway } from "./gateway/gateway.ts";
+import { storeFailingMsMax } from "./limits.ts";
+import { type Authentication, openAuthentication, parseApiKeys } from "./operations/authentication.ts";
+import { Catalogue } from "./operations/catalogue.ts";
+import type { Operation } from "./operations/operation.ts";
+import { processOperations } from "./operations/processes.ts";
+import { serviceOperations } from "./operations/services.ts";
+import { ToolCalls } from "./operations/tool-calls.ts";
+import { toolOperations } from "./operations/tools.ts";
+import type { Adapter } from "./ports/adapter.ts";
+import type { Clock } from "./ports/clock.ts";
+import type { Log } from "./ports/log.ts";
+import type { Store } from "./ports/store.ts";
+import type { Vault } from "./ports/vault.ts";
+import { NodeReadiness } from "./readiness.ts";
+import { System } from "./runtime/system.ts";
+import { checkCanary, makeCanary } from "./secrets/canary.ts";
+import { loadOrMakeKeyFile } from "./secrets/key-file.ts";
+import { openVault } from "./secrets/vault.ts";
+import { openLevelStore } from "./store/level-store.ts";
+
+export interface NodeOptions {
+  readonly settings: Settings;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** The store has failed for too long: only a restart of the process can help. */
+  readonly onFatal: (reason: string) => void;
+}
+
+export interface Node {
+  /** `http://127.0.0.1:8080` */
+  readonly http: string;
+  /** `127.0.0.1:8081` */
+  readonly grpc: string;
+  /** Drains and closes; resolves within SERVICE_SHUTDOWN_TIMEOUT_MS and a little. */
+  close(): Promise<void>;
+}
+
+/** Share of the shutdown time that admitted calls and running programs get before they are ended. */
+const drainShare = 0.7;
+
+/** Rejects with ConfigError, StoreOpenError, Failure refused (secrets key) or a system error (port in use). */
+export async function openNode({ settings, clock, log, onFatal }: NodeOptions): Promise<Node> {
+  const authentication = authenticationFrom(settings);
+  const folder = resolve(settings.SERVICE_DATA_DIR);
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const vault = vaultFrom(settings, folder, log);
+  const closers = new Closers();
+  try {
+    const store = await openLevelStore({ folder: join(folder, "store"), clock, log });
+    closers.add(() => store.close());
+    await proveKey(store, vault);
+
+    const fetcher = openEgress({
+      allowedCidrs: settings.SERVICE_EGRESS_ALLOWED_CIDRS,
+      blockedCidrs: settings.SERVICE_EGRESS_BLOCKED_CIDRS,
+      clock,
+      log,
+    });
+    closers.add(() => fetcher.close());
+    const adapters: readonly Adapter[] = [await openOpenApiAdapter({ fetcher, clock, log })];
+    for (const adapter of adapters) closers.add(() => adapter.close());
+    const executor = await openPortableExecutor({
+      memoryMbMax: settings.SERVICE_PROCESS_MEMORY_MB,
+      concurrency: settings.SERVICE_PROCESS_CONCURRENCY,
+      clock,
+      log,
+    });
+    closers.add(() => executor.close());
+
+    const system = new System({ store, clock, log });
+    const hydrations = openHydrations(adapters);
+    const services = system.register(serviceKind, { vault, hydrations });
+    const catalogue = new Catalogue(services);
+    const toolCalls = new ToolCalls({ services, catalogue, hydrations, vault });
+    const launcher = new RunQueue({
+      executor,
+      clock,
+      concurrency: settings.SERVICE_PROCESS_CONCURRENCY,
+      queueMax: settings.SERVICE_PROCESS_QUEUE_MAX,
+      limits: {
+        memoryMb: settings.SERVICE_PROCESS_MEMORY_MB,
+        outputBytes: settings.SERVICE_PROCESS_OUTPUT_BYTES,
+        cpuMs: null,
+      },
+      toolTimeoutMs: settings.SERVICE_TOOL_TIMEOUT_MS,
+      callTool: (call, context) => toolCalls.call({ ...call, ...context }),
+    });
+    const processes = system.register(processKind, { launcher });
+    await system.start();
+    closers.add(startRetention({ processes, clock, log, keepMs: settings.SERVICE_PROCESS_RETENTION }));
+
+    const readiness = new NodeReadiness(store);
+    closers.add(watchStore(store, clock, onFatal));
+    const adaptersById = new Map(adapters.map((adapter) => [adapter.id, adapter]));
+    const operations: readonly Operation[] = [
+      ...processOperations({ processes, launcher, timeoutMsDefault: settings.SERVICE_PROCESS_TIMEOUT_MS }),
+      ...serviceOperations({ services, adapters: adaptersById, hydrations, fetcher }),
+      ...toolOperations({
+        services,
+        catalogue,
+        adapters: adaptersById,
+        hydrations,
+        toolCalls,
+        environment: javascriptEnvironment,
+        toolTimeoutMs: settings.SERVICE_TOOL_TIMEOUT_MS,
+      }),
+    ];
+    const face = {
+      operations,
+      authentication,
+      allowedHosts: settings.SERVICE_ALLOWED_HOSTS,
+      corsOrigins: settings.SERVICE_CORS_ORIGINS,
+      clock,
+      log,
+      readiness,
+    };
+    const gateway = await openGateway({ ...face, host: settings.SERVICE_HTTP_HOST, port: settings.SERVICE_HTTP_PORT });
+    closers.add(() => gateway.close(0));
+    const controlPlane = await openControlPlane({
+      ...face,
+      host: settings.SERVICE_GRPC_HOST,
+      port: settings.SERVICE_GRPC_PORT,
+    });
+    closers.add(() => controlPlane.close(0));
+
+    return {
+      http: `http://${authorityOf(gateway.address)}`,
+      grpc: authorityOf(controlPlane.address),
+      async close() {
+        const totalMs = settings.SERVICE_SHUTDOWN_TIMEOUT_MS;
+        const end = clock.monotonic() + totalMs;
+        const drainMs = totalMs * drainShare;
+        readiness.drain();
+        const drained = launcher.drain();
+        await Promise.all([gateway.close(drainMs), controlPlane.close(drainMs), within(clock, drainMs, drained)]);
+        launcher.stopAll();
+        await within(clock, end - clock.monotonic(), drained);
+        await system.stop(end);
+        await closers.close();
+      },
+    };
+  } catch (error) {
+    await closers.close();
+    throw error;
+  }
+}
+
+function authenticationFrom(settings: Settings): Authentication {
+  const { keys, problems } = parseApiKeys(settings.SERVICE_API_KEYS ?? "");
+  if (problems.length > 0) {
+    throw new ConfigError(problems.map((reason) => ({ name: "SERVICE_API_KEYS", reason })));
+  }
+  return openAuthentication(keys);
+}
+
+function vaultFrom(settings: Settings, folder: string, log: Log): Vault {
+  const key = settings.SERVICE_SECRETS_KEY ?? loadOrMakeKeyFile(join(folder, "secrets.key"), log);
+  return openVault({ key, previousKeys: settings.SERVICE_SECRETS_PREVIOUS_KEYS });
+}
+
+/** A wrong key refuses the start; an older one that still opens the canary is followed by a canary of the current one. */
+async function proveKey(store: Store, vault: Vault): Promise<void> {
+  const key = "m/canary";
+  const stored = await store.load(key);
+  if (stored !== undefined && checkCanary(vault, stored.value) === "current") return;
+  const record = { key, expect: stored?.revision ?? 0, value: makeCanary(vault) };
+  const [outcome] = await store.commit([{ record, writes: [], epoch: store.epoch }]);
+  if (outcome !== "ok") throw new Error(`The canary of the secrets key could not be written: ${outcome}`);
+}
+
+function watchStore(store: Store, clock: Clock, onFatal: (reason: string) => void): () => void {
+  let cancel: (() => void) | undefined;
+  const unsubscribe = store.onHealth((health) => {
+    cancel?.();
+    cancel = undefined;
+    if (!health.ok) cancel = clock.after(storeFailingMsMax, () => onFatal(`The store keeps failing: ${health.reason}`));
+  });
+  return () => {
+    unsubscribe();
+    cancel?.();
+  };
+}
+
+function authorityOf({ host, port }: { readonly host: string; readonly port: number }): string {
+  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+async function within(clock: Clock, ms: number, work: Promise<unknown>): Promise<void> {
+  const { promise, resolve: giveUp } = Promise.withResolvers<void>();
+  const cancel = clock.after(Math.max(0, ms), giveUp);
+  await Promise.race([work, promise]);
+  cancel();
+}
+
+/** What was opened, closed in the opposite order, each even if another fails. */
+class Closers {
+  readonly #closers: (() => unknown)[] = [];
+
+  add(close: () => unknown): void {
+    this.#closers.push(close);
+  }
+
+  async close(): Promise<void> {
+    for (const close of this.#closers.reverse()) {
+      try {
+        await close();
+      } catch {
+        // The next one must still be closed; whatever failed here cannot be used any more either way.
+      }
+    }
+  }
+}
