@@ -75,7 +75,7 @@ export const revisionsKnownMax = 50_000;
 /** Waits between tries to reopen a failing store (doubling): well within the 10 s in which it must work again. */
 export const storeReopenMinMs = 100;
 export const storeReopenMaxMs = 2_000;
-/** Table bytes whose checksums are proved before the store is opened (under a second); the rest is proved while it serves. */
+/** Table bytes whose checksums are proved before the store is opened (about a second); the rest is proved while it serves. */
 export const tableBytesProvedMax = 128 * 1024 * 1024;
 /** Between two tables proved while serving: one takes about 10 ms of the event loop, so this keeps it to a twentieth. */
 export const tableProofPauseMs = 200;

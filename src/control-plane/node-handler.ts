@@ -58,12 +58,24 @@ async function serve(
       undefined,
       values,
     );
-    await universalResponseToNodeResponse(await handler(universal), response as ServerResponse);
+    const answer = await handler(universal);
+    if (answer.trailer !== undefined) blameSender(answer.trailer);
+    await universalResponseToNodeResponse(answer, response as ServerResponse);
   } catch (error) {
     // Almost always a client that went away in the middle of its answer.
     options.log.debug("rpc-broken-off", `The answer of ${handler.requestPath} did not reach its caller`, { error });
     response.destroy();
   }
+}
+
+/** Connect says INTERNAL of a message that cannot be parsed. The fault is the sender's; its words are kept. */
+function blameSender(trailer: Headers): void {
+  const isUnreadable =
+    trailer.get("grpc-status") === String(Code.Internal) &&
+    /^parse(%20| )binary/.test(trailer.get("grpc-message") ?? "");
+  if (!isUnreadable) return;
+  trailer.set("grpc-status", String(Code.InvalidArgument));
+  trailer.delete("grpc-status-details-bin"); // says INTERNAL again
 }
 
 /** Longer than any timer can run: Connect would fire at once. Calls have their own, much shorter, limit. */

@@ -42,7 +42,7 @@ async function perform(step: Step, number: number, { base, signal, print }: Guid
   const answer: Answer = isJson ? JSON.parse(text) : text;
   print(shown(isJson ? readableJson(answer) : text.trimEnd()));
   if (response.status === step.expect) return answer;
-  throw new Error(`Step ${number} was answered with ${response.status} instead of ${step.expect}: ${text}`);
+  throw new Error(`Step ${number} was answered with ${response.status} instead of ${step.expect}: ${shown(text)}`);
 }
 
 /** JSON with each part that fits on a line of its own: a list of tools is one line a tool. */

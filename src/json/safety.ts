@@ -5,7 +5,8 @@
  * 2. no key `__proto__`, and no key `constructor` whose value has a key `prototype`, at any depth: either could reach a
  *    shared prototype through a later merge;
  * 3. every string and key is well-formed Unicode: a lone surrogate cannot be written as UTF-8, so it would come back from
- *    the store as another string. NUL is ordinary text; identifiers are held to their own patterns.
+ *    the store as another string. NUL is ordinary text; identifiers are held to their own patterns;
+ * 4. every number is finite: `1e999` is JSON, but would come back from the store as null.
  *
  * All walks keep their own stack, so depth can never overflow the engine's.
  */
@@ -25,7 +26,8 @@ interface Visit {
  * @throws Failure invalid_request naming the place as a JSON Pointer.
  */
 export function requireSafeJson(value: unknown, what: string): void {
-  if (typeof value === "string" && !value.isWellFormed()) refuseText(what, "");
+  const fault = scalarFault(value);
+  if (fault !== undefined) refuse(what, "", fault);
   if (typeof value !== "object" || value === null) return;
   const pending: Visit[] = [{ value, key: "", parent: undefined, depth: 1 }];
   for (let visit = pending.pop(); visit !== undefined; visit = pending.pop()) {
@@ -35,10 +37,10 @@ export function requireSafeJson(value: unknown, what: string): void {
       throw new Failure("invalid_request", `${what} has the forbidden key "${forbidden}" in "${pointerTo(visit)}"`);
     }
     for (const [key, member] of Object.entries(visit.value)) {
-      if (!key.isWellFormed()) refuseText(what, pointerTo(visit));
-      if (typeof member === "string") {
-        if (!member.isWellFormed()) refuseText(what, `${pointerTo(visit)}${formatPointer([key])}`);
-      } else if (typeof member === "object" && member !== null) {
+      if (!key.isWellFormed()) refuse(what, pointerTo(visit), malformedText);
+      const fault = scalarFault(member);
+      if (fault !== undefined) refuse(what, pointerTo(visit) + formatPointer([key]), fault);
+      if (typeof member === "object" && member !== null) {
         pending.push({ value: member, key, parent: visit, depth: visit.depth + 1 });
       }
     }
@@ -83,9 +85,16 @@ export function measure(value: unknown): { readonly weight: number; readonly dep
   return { weight, depth: deepest };
 }
 
-function refuseText(what: string, pointer: string): never {
-  const place = pointer === "" ? "" : ` in "${pointer}"`;
-  throw new Failure("invalid_request", `${what} holds text${place} that is not well-formed Unicode`);
+const malformedText = "text that is not well-formed Unicode";
+
+function scalarFault(value: unknown): string | undefined {
+  if (typeof value === "string" && !value.isWellFormed()) return malformedText;
+  if (typeof value === "number" && !Number.isFinite(value)) return "a number that is out of range";
+  return undefined;
+}
+
+function refuse(what: string, pointer: string, fault: string): never {
+  throw new Failure("invalid_request", `${what} holds ${fault}${pointer === "" ? "" : ` in "${pointer}"`}`);
 }
 
 function pointerTo(visit: Visit): string {

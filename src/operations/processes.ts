@@ -131,7 +131,7 @@ export function processOperations(options: ProcessOperationsOptions): readonly O
       }),
   };
 
-  const get: Operation<{ id: number; wait?: number | undefined }, { process: Snapshot }> = {
+  const get: Operation<{ id: number; wait?: number | undefined }, { process: Snapshot; reason: string | null }> = {
     name: "getProcess",
     summary: "Read a process; with wait, as soon as it is idle",
     rpcService,
@@ -145,11 +145,11 @@ export function processOperations(options: ProcessOperationsOptions): readonly O
     },
     role: "agent",
     input: byId.extend({ wait: waitSeconds }),
-    output: oneProcess,
+    output: oneProcess.extend({ reason: z.string().nullable() }),
     extraDeadlineMs: ({ wait }) => waitMs(wait),
     run: async ({ id, wait }, context) => {
       const { state, pid } = await findIdle(id, wait, context);
-      return { process: toSnapshot(state, pid) };
+      return { process: toSnapshot(state, pid), reason: state.reason };
     },
   };
 

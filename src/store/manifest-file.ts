@@ -1,5 +1,5 @@
 /** Reads LevelDB's manifest: the list of changes that, applied in order, says which tables and logs make up the database. */
-import { ByteReader } from "./varint.ts";
+import { ByteReader } from "./byte-reader.ts";
 
 export interface ManifestContent {
   /** Logs from this number on are not in tables yet. 0: the database was never fully created. */

@@ -1,5 +1,5 @@
 /** Unpacks a Snappy block: needed for the index of a table, which says where its other blocks are. Throws on wrong bytes. */
-import { ByteReader } from "./varint.ts";
+import { ByteReader } from "./byte-reader.ts";
 
 /** Far above any index: a wrong length must not ask for the whole memory. */
 const unpackedBytesMax = 64 * 1024 * 1024;

@@ -2,9 +2,10 @@
  * Proves a LevelDB table: every block against the checksum written with it. LevelDB checks none of them when it reads, so a
  * flipped bit would be served, or hide a record.
  */
+
+import { ByteReader } from "./byte-reader.ts";
 import { crc32c, unmask } from "./crc32c.ts";
 import { unsnap } from "./snappy.ts";
-import { ByteReader } from "./varint.ts";
 
 const footerBytes = 48;
 const trailerBytes = 5;

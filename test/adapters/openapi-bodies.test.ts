@@ -47,7 +47,13 @@ describe("bodies", () => {
       schema: {
         type: "object",
         required: ["file"],
-        properties: { file: binary, files: { type: "array", items: binary }, note: { type: "string" }, meta: { type: "object" }, tags: { type: "array", items: { type: "string" } } },
+        properties: {
+          file: binary,
+          files: { type: "array", items: binary },
+          note: { type: "string" },
+          meta: { type: "object" },
+          tags: { type: "array", items: { type: "string" } },
+        },
       },
       encoding: { meta: { contentType: "application/vnd.meta+json" }, note: { contentType: "text/markdown" } },
     };
@@ -85,7 +91,12 @@ describe("bodies", () => {
     ["json", false, "application/json", "false"],
     ["vendor", { a: 1 }, "application/vnd.api+json", '{"a":1}'],
     ["range", { a: 1 }, "application/json", '{"a":1}'],
-    ["form", { a: "x y&z=ü+", b: 1, c: true, d: null }, "application/x-www-form-urlencoded", "a=x%20y%26z%3D%C3%BC%2B&b=1&c=true"],
+    [
+      "form",
+      { a: "x y&z=ü+", b: 1, c: true, d: null },
+      "application/x-www-form-urlencoded",
+      "a=x%20y%26z%3D%C3%BC%2B&b=1&c=true",
+    ],
     ["form", { list: [1, 2] }, "application/x-www-form-urlencoded", "list=1&list=2"],
     ["form", { csv: [1, 2] }, "application/x-www-form-urlencoded", "csv=1,2"],
     ["form", { pipes: ["a", "b"] }, "application/x-www-form-urlencoded", "pipes=a%7Cb"],
@@ -93,7 +104,12 @@ describe("bodies", () => {
     ["form", { deep: { a: { b: [1] } } }, "application/x-www-form-urlencoded", "deep%5Ba%5D%5Bb%5D%5B0%5D=1"],
     ["form", { object: { a: 1 } }, "application/x-www-form-urlencoded", "object=%7B%22a%22%3A1%7D"],
     ["form", { typed: { a: 1 } }, "application/x-www-form-urlencoded", "typed=%7B%22a%22%3A1%7D"],
-    ["form", JSON.parse('{"__proto__":"p","constructor":"c"}'), "application/x-www-form-urlencoded", "__proto__=p&constructor=c"],
+    [
+      "form",
+      JSON.parse('{"__proto__":"p","constructor":"c"}'),
+      "application/x-www-form-urlencoded",
+      "__proto__=p&constructor=c",
+    ],
     ["text", "line\r\nü", "text/plain", "line\r\nü"],
     ["text", "", "text/plain", ""],
     ["xml", "<a/>", "application/xml", "<a/>"],
@@ -125,7 +141,10 @@ describe("bodies", () => {
     ["get", { a: 1 }],
   ])("%s refuses the body %j and sends nothing", async (toolId, body) => {
     const before = server.requests.length;
-    await expect(call(toolId, { body })).rejects.toMatchObject({ kind: "invalid_request", message: expect.stringMatching(/^Parameters do not fit: /) });
+    await expect(call(toolId, { body })).rejects.toMatchObject({
+      kind: "invalid_request",
+      message: expect.stringMatching(/^Parameters do not fit: /),
+    });
     expect(server.requests).toHaveLength(before);
   });
 
@@ -137,11 +156,25 @@ describe("bodies", () => {
 
   test("a multipart body carries files, text, lists and JSON as parts another parser reads", async () => {
     const file = { filename: 'a "quoted"\r\nname.bin', mediaType: "image/png", base64: base64("\0\r\n--x") };
-    await call("upload", { body: { file, files: [{ base64: base64("1") }, { base64: base64("2") }], note: "# ü", meta: { a: 1 }, tags: ["x", "y"] } });
+    await call("upload", {
+      body: {
+        file,
+        files: [{ base64: base64("1") }, { base64: base64("2") }],
+        note: "# ü",
+        meta: { a: 1 },
+        tags: ["x", "y"],
+      },
+    });
     const { headers, body } = server.last();
-    const parsed = await new Response(new Uint8Array(body), { headers: { "content-type": headers["content-type"] ?? "" } }).formData();
+    const parsed = await new Response(new Uint8Array(body), {
+      headers: { "content-type": headers["content-type"] ?? "" },
+    }).formData();
     const sent = parsed.get("file") as File;
-    expect([sent.name, sent.type, Buffer.from(await sent.arrayBuffer()).toString("latin1")]).toEqual(['a "quoted"\r\nname.bin', "image/png", "\0\r\n--x"]);
+    expect([sent.name, sent.type, Buffer.from(await sent.arrayBuffer()).toString("latin1")]).toEqual([
+      'a "quoted"\r\nname.bin',
+      "image/png",
+      "\0\r\n--x",
+    ]);
     expect(parsed.getAll("files")).toHaveLength(2);
     expect(parsed.getAll("tags")).toEqual(["x", "y"]);
     expect(body.toString()).toContain('name="note"\r\nContent-Type: text/markdown\r\n\r\n# ü\r\n');
@@ -159,15 +192,22 @@ describe("bodies", () => {
     expect(server.last().body.toString()).toBe("a=1");
     await call("many", { body: "a,b", contentType: "text/csv" });
     expect(server.last().body.toString()).toBe("a,b");
-    await expect(call("many", { body: "a,b", contentType: "text/html" })).rejects.toMatchObject({ kind: "invalid_request" });
-    await expect(call("many", { body: { a: 1 }, contentType: "text/csv" })).rejects.toMatchObject({ kind: "invalid_request" });
+    await expect(call("many", { body: "a,b", contentType: "text/html" })).rejects.toMatchObject({
+      kind: "invalid_request",
+    });
+    await expect(call("many", { body: { a: 1 }, contentType: "text/csv" })).rejects.toMatchObject({
+      kind: "invalid_request",
+    });
   });
 });
 
 describe("answers", () => {
   let call: Call;
   beforeAll(async () => {
-    ({ call } = await defined(adapter, document({ "/x": { get: { operationId: "x" }, head: { operationId: "head" } } })));
+    ({ call } = await defined(
+      adapter,
+      document({ "/x": { get: { operationId: "x" }, head: { operationId: "head" } } }),
+    ));
   });
 
   test.each<readonly [string | undefined, string, unknown]>([
@@ -193,40 +233,52 @@ describe("answers", () => {
   });
 
   test("text is decoded in its own character set, and bytes without a type are not taken for text", async () => {
-    server.respond = (_, response) => response.writeHead(200, { "content-type": "text/plain; charset=iso-8859-1" }).end(Buffer.from([0xfc]));
+    server.respond = (_, response) =>
+      response.writeHead(200, { "content-type": "text/plain; charset=iso-8859-1" }).end(Buffer.from([0xfc]));
     expect(await call("x")).toMatchObject({ body: "ü" });
     server.respond = (_, response) => response.writeHead(200).end(Buffer.from([0xff, 0xfe]));
     expect(await call("x")).toMatchObject({ body: { base64: "//4=" } });
   });
 
-  test.each([200, 201, 204, 301, 302, 307, 304, 400, 401, 404, 418, 429, 500, 503])("status %i is a result, and redirects are not followed", async (status) => {
-    const before = server.requests.length;
-    server.respond = (_, response) => response.writeHead(status, { location: `${server.origin}/elsewhere`, "x-thing": "a" }).end();
-    const result = await call("x");
-    expect(result).toMatchObject({ status, headers: { "x-thing": "a" } });
-    expect(result).not.toHaveProperty("body");
-    expect(server.requests).toHaveLength(before + 1);
-  });
+  test.each([200, 201, 204, 301, 302, 307, 304, 400, 401, 404, 418, 429, 500, 503])(
+    "status %i is a result, and redirects are not followed",
+    async (status) => {
+      const before = server.requests.length;
+      server.respond = (_, response) =>
+        response.writeHead(status, { location: `${server.origin}/elsewhere`, "x-thing": "a" }).end();
+      const result = await call("x");
+      expect(result).toMatchObject({ status, headers: { "x-thing": "a" } });
+      expect(result).not.toHaveProperty("body");
+      expect(server.requests).toHaveLength(before + 1);
+    },
+  );
 
   test("a HEAD answer has no body", async () => {
     expect(await call("head")).not.toHaveProperty("body");
   });
 
   test("an answer larger than the limit fails naming it", async () => {
-    server.respond = (_, response) => response.writeHead(200, { "content-type": "text/plain" }).end(Buffer.alloc(toolAnswerBytesMax + 1));
-    await expect(call("x")).rejects.toMatchObject({ kind: "upstream_failed", message: `The answer of tool "x" is larger than ${toolAnswerBytesMax} bytes` });
+    server.respond = (_, response) =>
+      response.writeHead(200, { "content-type": "text/plain" }).end(Buffer.alloc(toolAnswerBytesMax + 1));
+    await expect(call("x")).rejects.toMatchObject({
+      kind: "upstream_failed",
+      message: `The answer of tool "x" is larger than ${toolAnswerBytesMax} bytes`,
+    });
   });
 
   test("an answer nested too deeply to be passed on fails, a deep but ordinary one does not", async () => {
     const nested = (depth: number) => "[".repeat(depth) + "]".repeat(depth);
-    server.respond = (_, response) => response.writeHead(200, { "content-type": "application/json" }).end(nested(100_000));
+    server.respond = (_, response) =>
+      response.writeHead(200, { "content-type": "application/json" }).end(nested(100_000));
     await expect(call("x")).rejects.toMatchObject({ kind: "upstream_failed" });
     server.respond = (_, response) => response.writeHead(200, { "content-type": "application/json" }).end(nested(400));
     expect(JSON.stringify(await call("x"))).toContain(nested(400));
   });
 
   test("no connection is a failure, not a result", async () => {
-    await expect(call("x", {}, { config: { serverUrl: "http://127.0.0.1:1" } })).rejects.toMatchObject({ kind: "upstream_failed" });
+    await expect(call("x", {}, { config: { serverUrl: "http://127.0.0.1:1" } })).rejects.toMatchObject({
+      kind: "upstream_failed",
+    });
   });
 
   test.each<readonly [object, number]>([
@@ -235,7 +287,10 @@ describe("answers", () => {
     [{ timeoutMs: 100, config: { timeoutMs: 5_000 } }, 100],
   ])("a target slower than %j times out naming the limit", async (settings, limitMs) => {
     server.respond = () => {};
-    await expect(call("x", {}, settings)).rejects.toMatchObject({ kind: "timeout", message: `Tool "x" did not answer within ${limitMs} ms` });
+    await expect(call("x", {}, settings)).rejects.toMatchObject({
+      kind: "timeout",
+      message: `Tool "x" did not answer within ${limitMs} ms`,
+    });
   });
 
   test("an answer that never ends times out too", async () => {
@@ -263,5 +318,5 @@ describe("answers", () => {
 });
 
 function propertyOf(schema: JsonSchema, name: string): unknown {
-  return ((schema as { properties?: Record<string, unknown> }).properties ?? {})[name];
+  return (schema as { properties?: Record<string, unknown> }).properties?.[name];
 }

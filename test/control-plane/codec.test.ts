@@ -34,7 +34,7 @@ const json = fc
   );
 const text = fc.string({ unit: "grapheme" });
 
-function valueOf(field: DescField): fc.Arbitrary<unknown> {
+function arbitraryOf(field: DescField): fc.Arbitrary<unknown> {
   if (field.enum !== undefined) {
     const prefix = field.enum.sharedPrefix?.length ?? 0;
     const names = field.enum.values
@@ -89,7 +89,7 @@ function domainOf(desc: DescMessage): fc.Arbitrary<Record<string, unknown>> {
   const required: string[] = [];
   const model: Record<string, fc.Arbitrary<unknown>> = {};
   for (const field of desc.fields) {
-    const one = valueOf(field);
+    const one = arbitraryOf(field);
     model[field.jsonName] = field.fieldKind === "list" ? fc.array(one, { maxLength: 3 }) : one;
     const alwaysThere = field.fieldKind === "list" || (field.fieldKind === "scalar" && !field.proto.proto3Optional);
     if (alwaysThere) required.push(field.jsonName);

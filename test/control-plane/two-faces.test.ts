@@ -262,7 +262,7 @@ describe("the same refusal through both faces", () => {
     expect(JSON.stringify(answer.body)).not.toMatch(/hunter2|TypeError|\.ts|\bat \//);
     const errors = faces.lines.filter((line) => line.level === "error" && line.fields.requestId === "crash-1");
     expect(errors).toHaveLength(1);
-    expect((errors[0]?.fields.error as Error).message).toBe(secretCause);
+    expect(errors[0]?.fields.error).toMatchObject({ message: secretCause });
     const error = await caught("gRPC", crashingId);
     expect(error.code).toBe(Code.Internal);
     expect(error.rawMessage).toBe((answer.body as { error: string }).error);

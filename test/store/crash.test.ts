@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { Store } from "../../src/ports/store.ts";
 import { openLevelStore } from "../../src/store/level-store.ts";
-import { change } from "./contract.ts";
+import { change } from "./commits.ts";
 import { keptLog, temporaryFolder, wallClock } from "./parts.ts";
 import { startWriter } from "./writer.ts";
 

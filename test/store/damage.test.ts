@@ -9,7 +9,7 @@ import { Level } from "level";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openLevelStore } from "../../src/store/level-store.ts";
 import { StoreOpenError } from "../../src/store/store-open-error.ts";
-import { change } from "./contract.ts";
+import { change } from "./commits.ts";
 import { keptLog, temporaryFolder, wallClock } from "./parts.ts";
 
 const entries = 1_200;

@@ -11,7 +11,7 @@ import { DurableStore } from "../../src/store/durable-store.ts";
 import { holdFolder } from "../../src/store/folder-hold.ts";
 import { levelEngine } from "../../src/store/level-engine.ts";
 import { formatCurrent, migrations } from "../../src/store/meta.ts";
-import { change } from "./contract.ts";
+import { change } from "./commits.ts";
 import { FaultyLevel } from "./faulty-level.ts";
 import { MemoryDisk } from "./memory-store.ts";
 import { keptLog, temporaryFolder, until, wallClock } from "./parts.ts";
@@ -69,6 +69,20 @@ describe.each(engines)("a failing store over %s", (_name, makeEngine) => {
       expect(level.opens).toBe(2);
     },
   );
+
+  it("a conflict with a commit of the same failed batch is unknown too, a fenced one is never written", async () => {
+    const { store, level, healthy } = await open();
+    level.faults.nextBatch = "before";
+    const outcomes = await store.commit([
+      change(store, "a/1", 0, "lost"),
+      change(store, "a/1", 0, "would have won"),
+      { ...change(store, "a/2", 0, "x"), epoch: store.epoch - 1 },
+    ]);
+    expect(outcomes).toEqual(["unknown", "unknown", "unknown"]);
+    await healthy();
+    expect(await store.loadMany(["a/1", "a/2"])).toEqual([undefined, undefined]);
+    expect(await store.commit([change(store, "a/1", 0, "won")])).toEqual(["ok"]);
+  });
 
   it("no commit is acknowledged between a failed batch and the reopening", async () => {
     const { store, level, healthy } = await open();

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { Database } from "../../src/store/database.ts";
 import type { Migrations } from "../../src/store/meta.ts";
-import { change } from "./contract.ts";
+import { change } from "./commits.ts";
 import { MemoryDisk, openMemoryStore } from "./memory-store.ts";
 import { keptLog, wallClock } from "./parts.ts";
 

@@ -9,7 +9,7 @@ import { afterAll, afterEach, describe, expect, it } from "vitest";
 import type { StoreHealth } from "../../src/ports/store.ts";
 import type { DurableStore } from "../../src/store/durable-store.ts";
 import { openLevelStore } from "../../src/store/level-store.ts";
-import { change } from "./contract.ts";
+import { change } from "./commits.ts";
 import { keptLog, until, wallClock } from "./parts.ts";
 
 const disk = mkdtempSync(join(tmpdir(), "troupe-disk-"));

@@ -1,6 +1,7 @@
 /**
- * A process that opens a store and writes until it is killed: `node writer-child.ts <folder> <writers> [<commits of each>]`. Prints `open <epoch>`,
- * then `<id>` for each acknowledged commit of one record and two entries. With 0 writers it only holds the store.
+ * A process that opens a store and writes until it is killed: `node writer-child.ts <folder> <writers> [<commits of each>]`.
+ * Prints `open <epoch>`, then `<id>` for each acknowledged commit of one record and two entries. With 0 writers it only holds
+ * the store.
  */
 import { openLevelStore } from "../../src/store/level-store.ts";
 import { StoreOpenError } from "../../src/store/store-open-error.ts";

@@ -29,21 +29,36 @@ export function openService(parts: ServiceParts): HydratedService {
 }
 
 async function invoke(parts: ServiceParts, invocation: Invocation): Promise<ToolResult> {
+  const { toolId, parameters } = invocation;
   const limitMs = Math.min(invocation.timeoutMs, configuredTimeoutMs(parts.hydration.config));
   const started = parts.clock.monotonic();
-  const tooSlow = new Failure("timeout", `Tool "${invocation.toolId}" did not answer within ${limitMs} ms`);
+  const tooSlow = new Failure("timeout", `Tool "${toolId}" did not answer within ${limitMs} ms`);
   const stop = new AbortController();
-  const cancelTimer = parts.clock.after(limitMs, () => stop.abort(tooSlow));
+  const cancelTimer = parts.clock.after(limitMs, () => stop.abort());
   const signal = AbortSignal.any([invocation.signal, stop.signal]);
   try {
-    const prepared = await parts.prepare(invocation.toolId, invocation.parameters, signal);
+    const prepared = await parts.prepare(toolId, parameters, signal);
     const timeoutMs = Math.max(1, limitMs - (parts.clock.monotonic() - started));
-    return toResult(await parts.fetcher.fetch(outbound(parts, prepared, timeoutMs, signal)));
+    const request = outbound(parts, prepared, timeoutMs, signal);
+    const answer = await parts.fetcher.fetch(request).catch((error: unknown) => {
+      throw explain(error, toolId, tooSlow);
+    });
+    return toResult(answer);
   } catch (error) {
-    throw explain(error, invocation, tooSlow, stop.signal);
+    if (invocation.signal.aborted) throw new Failure("cancelled", `Call of tool "${toolId}" was cancelled`);
+    throw stop.signal.aborted ? tooSlow : error;
   } finally {
     cancelTimer();
   }
+}
+
+/** Our own limits are named as such; everything else is already a sentence for the caller. */
+function explain(error: unknown, toolId: string, tooSlow: Failure): unknown {
+  if (!isFailure(error)) return error;
+  if (error.kind === "timeout") return tooSlow;
+  if (error.kind === "too_large")
+    return new Failure("upstream_failed", `The answer of tool "${toolId}" is larger than ${toolAnswerBytesMax} bytes`);
+  return error;
 }
 
 function configuredTimeoutMs(config: Hydration["config"]): number {
@@ -75,14 +90,4 @@ function outbound(
     timeoutMs,
     signal,
   };
-}
-
-/** Our own limit and the size of the answer are named; everything else is already a sentence for the caller. */
-function explain(error: unknown, { toolId, signal }: Invocation, tooSlow: Failure, stopped: AbortSignal): unknown {
-  if (signal.aborted) return new Failure("cancelled", `Call of tool "${toolId}" was cancelled`);
-  if (!isFailure(error)) return error;
-  if (stopped.aborted && (error.kind === "cancelled" || error.kind === "timeout")) return tooSlow;
-  if (error.kind === "too_large")
-    return new Failure("upstream_failed", `The answer of tool "${toolId}" is larger than ${toolAnswerBytesMax} bytes`);
-  return error;
 }

@@ -46,7 +46,8 @@ Standard ECMAScript, and:
 \`\`\`ts
 ${declarations}\`\`\`
 
-As on the web: \`TextEncoder\`, \`TextDecoder\`, \`URL\`, \`URLSearchParams\`, \`AbortController\`.
+As on the web: \`TextEncoder\`, \`TextDecoder\`, \`URL\`, \`URLSearchParams\`, \`AbortController\`. Missing: \`Intl\` and
+\`WebAssembly\`.
 `;
 
 const outputRules = `\

@@ -49,26 +49,42 @@ function types(tool: DocumentedTool): string {
     { name: "Parameters", schema: tool.inputSchema },
     { name: "Result", schema: tool.outputSchema },
   ]);
+  const parameter = isOptional(tool.inputSchema) ? "parameters?: Parameters" : "parameters: Parameters";
   return `\
 ## Types
 
 \`\`\`ts
-${signature(tool.serviceId, tool.id, "parameters: Parameters", "Promise<Result>")}
+${signature(tool.serviceId, tool.id, parameter, "Promise<Result>")}
 ${declarations}\`\`\`
 `;
 }
 
 /** An HTTP answer as the result is worth a sentence: agents expect 404 to be thrown. */
 function result(tool: DocumentedTool): string {
-  const properties = isObject(tool.outputSchema) ? tool.outputSchema.properties : undefined;
-  const isHttp = isObject(properties) && ["status", "headers", "body"].every((name) => Object.hasOwn(properties, name));
-  if (!isHttp) return "";
+  if (!isHttpAnswer(tool.outputSchema)) return "";
   return `\
 ## Result
 
 \`result.status\` is the HTTP status of the target. Every answer is a result, also 404 or 500: look at \`status\` before using
 \`body\`. Redirects are not followed.
 `;
+}
+
+/** The shape of openapi tools, or one such shape for each status. */
+function isHttpAnswer(schema: unknown): boolean {
+  if (!isObject(schema)) return false;
+  if (Array.isArray(schema.oneOf)) return schema.oneOf.length > 0 && schema.oneOf.every(isHttpAnswer);
+  const { properties } = schema;
+  return isObject(properties) && ["status", "headers"].every((name) => Object.hasOwn(properties, name));
+}
+
+/** Nothing is required, as far as the top of the schema tells. */
+function isOptional(schema: unknown): boolean {
+  if (!isObject(schema) || schema.type !== "object") return false;
+  const isPlain = ["$ref", "allOf", "anyOf", "oneOf", "minProperties"].every(
+    (keyword) => schema[keyword] === undefined,
+  );
+  return isPlain && !(Array.isArray(schema.required) && schema.required.length > 0);
 }
 
 const errors = `\
