@@ -5,7 +5,7 @@
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ConnectRouter, type HandlerContext, type MethodImpl } from "@connectrpc/connect";
 import { Failure, isFailure } from "../errors/failure.ts";
-import { Call, callOperation, failureOf } from "../operations/call.ts";
+import { Call, callOperation, failureOf, timedOut } from "../operations/call.ts";
 import type { Operation } from "../operations/operation.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
@@ -67,7 +67,7 @@ function serveRow(row: Operation, method: DescMethod, { clock, log }: RpcRoutesO
         clock,
         log,
         callerDeadline: leftMs === undefined ? undefined : started + leftMs,
-        watchCaller: (watched) => watchClient(context.signal, watched),
+        watchCaller: (watched) => watchClient(context.signal, row.name, watched),
       });
       const domain = read(request);
       return write(await callOperation(row, row.fromRpc?.(domain) ?? domain, call));
@@ -84,9 +84,15 @@ function serveRow(row: Operation, method: DescMethod, { clock, log }: RpcRoutesO
   return serve as unknown as MethodImpl<DescMethod>;
 }
 
-/** Connect aborts its signal also when the call is over; by then `end` has nothing left to end. */
-function watchClient(signal: AbortSignal, call: Call): void {
-  const gone = (): void => call.end(new Failure("cancelled", "The client went away"));
-  if (signal.aborted) gone();
-  else signal.addEventListener("abort", gone, { once: true });
+/**
+ * Connect aborts its signal when the client goes, when the deadline it announced passes (racing with our own timer for the
+ * same moment), and when the call is over; by then `end` has nothing left to end.
+ */
+function watchClient(signal: AbortSignal, operation: string, call: Call): void {
+  const over = (): void => {
+    const isLate = signal.reason instanceof ConnectError && signal.reason.code === Code.DeadlineExceeded;
+    call.end(isLate ? timedOut(operation) : new Failure("cancelled", "The client went away"));
+  };
+  if (signal.aborted) over();
+  else signal.addEventListener("abort", over, { once: true });
 }

@@ -8,42 +8,51 @@
  *    the store as another string. NUL is ordinary text; identifiers are held to their own patterns;
  * 4. every number is finite: `1e999` is JSON, but would come back from the store as null.
  *
- * All walks keep their own stack, so depth can never overflow the engine's.
+ * The walk stops at the depth bound, so that no value can overflow the stack.
  */
 import { Failure } from "../errors/failure.ts";
 import { jsonDepthMax } from "../limits.ts";
 import { formatPointer } from "./pointer.ts";
-
-interface Visit {
-  readonly value: object;
-  readonly key: string;
-  readonly parent: Visit | undefined;
-  readonly depth: number;
-}
 
 /**
  * @param what names the value in the error, such as `The body` or `Field "envConfig"`.
  * @throws Failure invalid_request naming the place as a JSON Pointer.
  */
 export function requireSafeJson(value: unknown, what: string): void {
-  const fault = scalarFault(value);
-  if (fault !== undefined) refuse(what, "", fault);
-  if (typeof value !== "object" || value === null) return;
-  const pending: Visit[] = [{ value, key: "", parent: undefined, depth: 1 }];
-  for (let visit = pending.pop(); visit !== undefined; visit = pending.pop()) {
-    if (visit.depth > jsonDepthMax) throw new Failure("invalid_request", tooDeep(what));
-    const forbidden = prototypeKey(visit.value);
-    if (forbidden !== undefined) {
-      throw new Failure("invalid_request", `${what} has the forbidden key "${forbidden}" in "${pointerTo(visit)}"`);
-    }
-    for (const [key, member] of Object.entries(visit.value)) {
-      if (!key.isWellFormed()) refuse(what, pointerTo(visit), malformedText);
-      const fault = scalarFault(member);
-      if (fault !== undefined) refuse(what, pointerTo(visit) + formatPointer([key]), fault);
-      if (typeof member === "object" && member !== null) {
-        pending.push({ value: member, key, parent: visit, depth: visit.depth + 1 });
-      }
-    }
+  walk(value, what, []);
+}
+
+/** `path` holds the keys that lead here; its length is the number of containers around `value`. */
+function walk(value: unknown, what: string, path: string[]): void {
+  if (typeof value === "string") {
+    if (!value.isWellFormed()) refuse(what, path, malformedText);
+  } else if (typeof value === "number") {
+    if (!Number.isFinite(value)) refuse(what, path, "a number that is out of range");
+  } else if (typeof value === "object" && value !== null) {
+    if (path.length >= jsonDepthMax) throw new Failure("invalid_request", tooDeep(what));
+    if (Array.isArray(value)) walkItems(value, what, path);
+    else walkMembers(value as Readonly<Record<string, unknown>>, what, path);
+  }
+}
+
+function walkItems(items: readonly unknown[], what: string, path: string[]): void {
+  for (let index = 0; index < items.length; index += 1) {
+    path.push(String(index));
+    walk(items[index], what, path);
+    path.pop();
+  }
+}
+
+function walkMembers(members: Readonly<Record<string, unknown>>, what: string, path: string[]): void {
+  const forbidden = prototypeKey(members);
+  if (forbidden !== undefined) {
+    throw new Failure("invalid_request", `${what} has the forbidden key "${forbidden}" in "${shown(path)}"`);
+  }
+  for (const key of Object.keys(members)) {
+    if (!key.isWellFormed()) refuse(what, path, malformedText);
+    path.push(key);
+    walk(members[key], what, path);
+    path.pop();
   }
 }
 
@@ -87,18 +96,10 @@ export function measure(value: unknown): { readonly weight: number; readonly dep
 
 const malformedText = "text that is not well-formed Unicode";
 
-function scalarFault(value: unknown): string | undefined {
-  if (typeof value === "string" && !value.isWellFormed()) return malformedText;
-  if (typeof value === "number" && !Number.isFinite(value)) return "a number that is out of range";
-  return undefined;
+function refuse(what: string, path: readonly string[], fault: string): never {
+  throw new Failure("invalid_request", `${what} holds ${fault}${path.length === 0 ? "" : ` in "${shown(path)}"`}`);
 }
 
-function refuse(what: string, pointer: string, fault: string): never {
-  throw new Failure("invalid_request", `${what} holds ${fault}${pointer === "" ? "" : ` in "${pointer}"`}`);
-}
-
-function pointerTo(visit: Visit): string {
-  const tokens: string[] = [];
-  for (let at: Visit | undefined = visit; at?.parent !== undefined; at = at.parent) tokens.unshift(at.key);
-  return formatPointer(tokens).toWellFormed();
+function shown(path: readonly string[]): string {
+  return formatPointer(path).toWellFormed();
 }

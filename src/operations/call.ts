@@ -151,7 +151,7 @@ function authorize(row: Pick<Operation, "name" | "role">, caller: Caller): void 
   }
 }
 
-function timedOut(operation: string): Failure {
+export function timedOut(operation: string): Failure {
   return new Failure("timeout", `Operation "${operation}" did not finish before its deadline`);
 }
 

@@ -15,7 +15,7 @@ export function foreignLine(text: unknown, charactersMax: number): string {
   if (typeof text !== "string") return "";
   // Replacing can lengthen the text, so it is cut again after; the first cut only spares work on huge texts.
   const line = text
-    .slice(0, charactersMax * 4)
+    .slice(0, charactersMax * 2)
     .toWellFormed()
     .replace(invisible, " ")
     .replace(/\s+/g, " ")

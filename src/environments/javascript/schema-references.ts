@@ -97,10 +97,11 @@ export function typeName(pointer: string, taken: { has(name: string): boolean })
  * None where there are too many to compare.
  */
 export function sameDefinitions(first: unknown, second: unknown): ReadonlySet<string> {
-  const texts = definitionTexts(second);
   const same = new Map<string, readonly string[]>();
-  for (const [pointer, text] of definitionTexts(first)) {
-    if (texts.get(pointer) === text) same.set(pointer, referencesIn(text));
+  for (const name of commonNames(first, second)) {
+    const pointer = `/$defs/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
+    const text = foreignJson(atPointer(first, pointer));
+    if (text !== undefined && text === foreignJson(atPointer(second, pointer))) same.set(pointer, referencesIn(text));
   }
   for (let sizeBefore = -1; sizeBefore !== same.size; ) {
     sizeBefore = same.size;
@@ -111,15 +112,12 @@ export function sameDefinitions(first: unknown, second: unknown): ReadonlySet<st
   return new Set(same.keys());
 }
 
-function definitionTexts(schema: unknown): Map<string, string> {
-  const texts = new Map<string, string>();
-  const definitions = isObject(schema) && isObject(schema.$defs) ? Object.entries(schema.$defs) : [];
-  if (definitions.length > definitionsComparedMax) return texts;
-  for (const [name, definition] of definitions) {
-    const text = foreignJson(definition);
-    if (text !== undefined) texts.set(`/$defs/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`, text);
-  }
-  return texts;
+function commonNames(first: unknown, second: unknown): string[] {
+  if (!isObject(first) || !isObject(second)) return [];
+  const [own, other] = [first.$defs, second.$defs];
+  if (!isObject(own) || !isObject(other)) return [];
+  const names = Object.keys(own).filter((name) => Object.hasOwn(other, name));
+  return names.length <= definitionsComparedMax ? names : [];
 }
 
 function referencesIn(text: string): string[] {

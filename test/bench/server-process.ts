@@ -1,0 +1,61 @@
+/** A server in a process of its own: the product, or a peer that says where it listens in the same kind of line. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+
+export interface ServerProcess {
+  readonly http: string;
+  readonly pid: number;
+  stop(): Promise<void>;
+}
+
+/** Rejects when it ends before it listens; its own words are on stderr then. */
+export async function startProcess(
+  script: URL,
+  { args = [], env = {}, flags = [] }: { args?: readonly string[]; env?: NodeJS.ProcessEnv; flags?: readonly string[] } = {},
+): Promise<ServerProcess> {
+  const child = spawn(process.execPath, [...flags, fileURLToPath(script), ...args], {
+    env: { ...withoutSettings(process.env), ...env },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const ended = once(child, "exit");
+  const lines = createInterface({ input: child.stdout });
+  const http = await new Promise<string>((resolve, reject) => {
+    lines.on("line", (line) => {
+      if (!line.includes('"event":"listening"')) return;
+      resolve((JSON.parse(line) as { http: string }).http);
+    });
+    child.once("error", reject);
+    child.once("exit", (code, signal) => reject(new Error(`"${script}" ended with ${code ?? signal}`)));
+  });
+  return {
+    http,
+    pid: child.pid as number,
+    async stop() {
+      child.kill("SIGTERM");
+      await ended;
+    },
+  };
+}
+
+/** The product as `npm start` runs it, with default settings, on a data folder that goes with it. */
+export async function startTroupe(flags: readonly string[] = []): Promise<ServerProcess> {
+  const folder = await mkdtemp(join(tmpdir(), "troupe-bench-"));
+  const env = { SERVICE_DATA_DIR: folder, SERVICE_HTTP_PORT: "0", SERVICE_GRPC_PORT: "0" };
+  const server = await startProcess(new URL("../../src/main.ts", import.meta.url), { env, flags });
+  return {
+    ...server,
+    async stop() {
+      await server.stop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function withoutSettings(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(environment).filter(([name]) => !name.startsWith("SERVICE_")));
+}
