@@ -7,7 +7,7 @@ export default defineConfig({
     // Real child processes and LevelDB: forks keep native addons apart, and two cores carry no more than two files at once.
     pool: "forks",
     maxWorkers: 2,
-    testTimeout: 20_000,
-    hookTimeout: 30_000,
+    testTimeout: 60_000,
+    hookTimeout: 90_000,
   },
 });

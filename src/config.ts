@@ -90,9 +90,8 @@ export function parseSettings(environment: Environment): Settings {
     for (const issue of parsed.error.issues) {
       problems.push({ name: String(issue.path[0]), reason: issue.message });
     }
-  } else {
-    problems.push(...relationProblems(parsed.data));
   }
+  problems.push(...relationProblems(given));
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
   return parsed.data;
 }
@@ -132,13 +131,15 @@ function readGiven(environment: Environment, problems: Problem[]): Record<string
   return given;
 }
 
-function relationProblems(settings: Settings): Problem[] {
-  const open = (["SERVICE_HTTP_HOST", "SERVICE_GRPC_HOST"] as const).filter((name) => !isLoopbackHost(settings[name]));
-  if (open.length === 0 || settings.SERVICE_API_KEYS !== undefined || settings.SERVICE_ALLOW_ANONYMOUS) return [];
-  return open.map((name) => ({
-    name,
-    reason: `"${settings[name]}" is not a loopback address and SERVICE_API_KEYS is not set; set keys, or SERVICE_ALLOW_ANONYMOUS=1`,
-  }));
+/** Rules that span settings; looked at also when single ones are wrong, so that all problems are seen at once. */
+function relationProblems(given: Readonly<Record<string, string>>): Problem[] {
+  if (given.SERVICE_API_KEYS !== undefined || given.SERVICE_ALLOW_ANONYMOUS === "1") return [];
+  return ["SERVICE_HTTP_HOST", "SERVICE_GRPC_HOST"].flatMap((name) => {
+    const host = given[name];
+    if (host === undefined || isLoopbackHost(host)) return [];
+    const reason = `"${host}" is not a loopback address and SERVICE_API_KEYS is not set; set keys, or SERVICE_ALLOW_ANONYMOUS=1`;
+    return [{ name, reason }];
+  });
 }
 
 export function isLoopbackHost(host: string): boolean {

@@ -144,7 +144,9 @@ export const headerBytesMax = 16 * 1024;
 export const headersMax = 200;
 /** A client gets this long to send its headers, and then the rest of its request. */
 export const headersReceiveMs = 20_000;
-export const requestReceiveMs = 60_000;
+export const requestReceiveMs = 50_000;
+/** Node looks for connections over those times this often, so they may be late by as much. */
+export const receiveCheckMs = 5_000;
 /** Idle connections are kept longer than the 60 s that proxies keep theirs, so that the proxy closes first. */
 export const keepAliveMs = 65_000;
 /** Open connections of one face: each idle one costs a few KiB and a descriptor. */

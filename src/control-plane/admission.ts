@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage } from "node:http";
 import type { Http2ServerRequest } from "node:http2";
+import type { TLSSocket } from "node:tls";
 import { type ContextValues, createContextKey, createContextValues, type HandlerContext } from "@connectrpc/connect";
 import { Failure, isFailure } from "../errors/failure.ts";
 import { headersMax } from "../limits.ts";
@@ -91,10 +92,11 @@ function admit(options: AdmissionOptions, arrival: Arrival, context: HandlerCont
 }
 
 function certificateName(request: NodeRequest): string {
-  const socket = "stream" in request ? request.stream.session?.socket : request.socket;
-  if (socket === undefined || !("getPeerCertificate" in socket)) return "";
-  const { subject } = (socket as import("node:tls").TLSSocket).getPeerCertificate();
-  const name: unknown = subject?.CN;
+  // The socket of an HTTP/2 session is a proxy: it has the method, and does not admit it to `in`.
+  const socket = ("stream" in request ? request.stream.session?.socket : request.socket) as
+    | Partial<TLSSocket>
+    | undefined;
+  const name: unknown = socket?.getPeerCertificate?.().subject?.CN;
   return typeof name === "string" ? name : "";
 }
 

@@ -11,6 +11,7 @@ import {
   headerBytesMax,
   headersReceiveMs,
   keepAliveMs,
+  receiveCheckMs,
   requestReceiveMs,
   streamsPerConnectionMax,
 } from "../limits.ts";
@@ -98,6 +99,7 @@ function plainServer(handler: NodeHandler): Listening {
       maxHeaderSize: headerBytesMax,
       headersTimeout: headersReceiveMs,
       requestTimeout: requestReceiveMs,
+      connectionsCheckingInterval: receiveCheckMs,
       keepAliveTimeout: keepAliveMs,
     },
     handler,

@@ -9,6 +9,13 @@ import type { Installation } from "./tour.ts";
 /** Request bodies hold 2 MiB and JSON escapes grow the text, so larger files are served to the server by URL instead. */
 const inlineBytesMax = 1_000_000;
 
+const saying = {
+  url: "Install the document as a service; the server fetches it. It starts disabled.",
+  inline: "Install the document as a service, sent along as text. It starts disabled.",
+  served:
+    "Install the document as a service. It is too large to be sent along, so the demo serves it by URL meanwhile.",
+} as const;
+
 export interface PreparedDocument {
   readonly installation: Installation;
   close(): void;
@@ -17,13 +24,16 @@ export interface PreparedDocument {
 /** Rejects with a sentence for the user when the file cannot be read. A URL is left for the server to fetch. */
 export async function prepareDocument(fileOrUrl: string): Promise<PreparedDocument> {
   if (/^https?:\/\//i.test(fileOrUrl)) {
-    return { installation: { body: { adapter: "openapi", url: fileOrUrl } }, close: () => {} };
+    return { installation: { say: saying.url, body: { adapter: "openapi", url: fileOrUrl } }, close: () => {} };
   }
   const text = await readDocument(fileOrUrl);
   if (Buffer.byteLength(text) > inlineBytesMax) return servedOnLoopback(fileOrUrl, text);
   const id = serviceIdFrom(fileOrUrl);
   const bodyFrom = `jq -Rs '{id: "${id}", adapter: "openapi", definition: .}' ${quoted(fileOrUrl)}`;
-  return { installation: { body: { id, adapter: "openapi", definition: text }, bodyFrom }, close: () => {} };
+  return {
+    installation: { say: saying.inline, body: { id, adapter: "openapi", definition: text }, bodyFrom },
+    close: () => {},
+  };
 }
 
 async function readDocument(file: string): Promise<string> {
@@ -49,7 +59,7 @@ async function servedOnLoopback(file: string, text: string): Promise<PreparedDoc
   const { port } = server.address() as AddressInfo;
   const url = `http://127.0.0.1:${port}/${encodeURIComponent(basename(file))}`;
   return {
-    installation: { body: { id: serviceIdFrom(file), adapter: "openapi", url } },
+    installation: { say: saying.served, body: { id: serviceIdFrom(file), adapter: "openapi", url } },
     close: () => {
       server.closeAllConnections();
       server.close();

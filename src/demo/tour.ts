@@ -95,15 +95,16 @@ export function* petStoreTour({ documentUrl, port, apiKey }: PetStoreFacts): Tou
   yield { say: "And its output.", method: "GET", path: `/processes/${id}/output`, expect: 200 };
 }
 
-/** How any document gets in: a body for POST /services. */
+/** How any document gets in: a body for POST /services, and what to say about it. */
 export interface Installation {
+  readonly say: string;
   readonly body: Readonly<Record<string, unknown>>;
   readonly bodyFrom?: string;
 }
 
-export function* documentTour({ body, bodyFrom }: Installation): Tour {
+export function* documentTour({ say, body, bodyFrom }: Installation): Tour {
   const installed = yield {
-    say: "Install the document as a service. It starts disabled.",
+    say,
     method: "POST",
     path: "/services",
     body,

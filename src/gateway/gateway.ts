@@ -17,32 +17,21 @@ import {
   headersMax,
   headersReceiveMs,
   keepAliveMs,
+  receiveCheckMs,
   requestReceiveMs,
 } from "../limits.ts";
 import { type Authentication, type OriginRules, originRules } from "../operations/authentication.ts";
 import { Call, callOperation, failureOf, type Readiness, requestIdFrom } from "../operations/call.ts";
-import type { Caller, Operation } from "../operations/operation.ts";
+import type { Operation } from "../operations/operation.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
+import { admit } from "./admission.ts";
 import { sendFailure, sendJson } from "./answer.ts";
 import { readBody } from "./body.ts";
 import { clientErrorHandler } from "./client-error.ts";
-import { allowBrowser, answerOptions } from "./cross-origin.ts";
+import { answerOptions } from "./cross-origin.ts";
 import { type KnownPaths, knownPaths } from "./known-paths.ts";
 import { type RoutePlan, routePlan } from "./route-plan.ts";
-
-declare module "fastify" {
-  interface FastifyRequest {
-    /** Set by admission, before any handler runs. */
-    caller: Caller;
-  }
-  interface FastifyContextConfig {
-    /** No key is asked for. */
-    readonly open?: boolean;
-    /** Constant answer for probes: served under any Host and while closing. */
-    readonly probe?: boolean;
-  }
-}
 
 export interface GatewayOptions {
   readonly operations: readonly Operation[];
@@ -105,7 +94,12 @@ function openApp(face: Face): FastifyInstance {
     requestTimeout: requestReceiveMs,
     keepAliveTimeout: keepAliveMs,
     // requireHostHeader: Node's own refusal has no body; admission says it in the envelope.
-    http: { maxHeaderSize: headerBytesMax, headersTimeout: headersReceiveMs, requireHostHeader: false },
+    http: {
+      maxHeaderSize: headerBytesMax,
+      headersTimeout: headersReceiveMs,
+      connectionsCheckingInterval: receiveCheckMs,
+      requireHostHeader: false,
+    },
     routerOptions: { maxParamLength: headerBytesMax },
     genReqId: (raw) => requestIdFrom(single(raw.headers["x-request-id"])),
     clientErrorHandler,
@@ -146,21 +140,6 @@ function openApp(face: Face): FastifyInstance {
   );
   app.setNotFoundHandler((request, reply) => answerUnmatched(face, request, reply));
   return app;
-}
-
-function admit(face: Face, request: FastifyRequest, reply: FastifyReply): void {
-  const { headers, rawHeaders, httpVersionMinor } = request.raw;
-  const { config } = request.routeOptions;
-  if (rawHeaders.length > headersMax * 2) throw new Failure("too_large", `More than ${headersMax} request headers`);
-  if (headers.host === undefined && httpVersionMinor > 0)
-    throw new Failure("invalid_request", "The Host header is required");
-  face.origins.check(config?.probe === true ? undefined : headers.host, headers.origin);
-  if (headers.origin !== undefined && face.origins.allowsCrossOrigin(headers.origin))
-    allowBrowser(reply, headers.origin);
-  if (face.closing && config?.probe !== true) throw new Failure("unavailable", "The server is shutting down");
-  // Browsers send no key with the OPTIONS that asks whether they may send one.
-  if (config?.open === true || request.method === "OPTIONS") return;
-  request.caller = face.authentication.authenticate(headers.authorization);
 }
 
 function addRow(app: FastifyInstance, face: Face, plan: RoutePlan): void {

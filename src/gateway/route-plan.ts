@@ -1,6 +1,6 @@
 /**
  * A row's route, worked out once: the path as the router writes it, how path, query and body become one input object, and
- * how the output becomes the answer.
+ * how the output becomes the answer. If-Match and ETag are fields of a row that travel as headers.
  *
  * Of a name that comes twice the path wins over the query and the query over the body, so that no body can change which
  * record its URL names.
@@ -11,6 +11,7 @@ import { Failure } from "../errors/failure.ts";
 import { parseJson } from "../json/parse.ts";
 import type { Operation } from "../operations/operation.ts";
 import { sendJson } from "./answer.ts";
+import { fromIfMatch, toEtag } from "./entity-tag.ts";
 import { jsonMediaTypes } from "./media-type.ts";
 
 export interface RoutePlan {
@@ -28,10 +29,12 @@ export function routePlan(row: Operation): RoutePlan {
   const { route } = row;
   const pathFields = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name as string);
   const queryFields = route.query ?? [];
-  const input = shapeOf(row.input);
-  const takesIfMatch = input.properties.has("ifMatch");
-  const fromUrl = new Set([...pathFields, ...queryFields]);
-  const bodyIsOptional = [...input.required].every((name) => fromUrl.has(name));
+  const fromElsewhere = new Set([
+    ...pathFields,
+    ...queryFields,
+    ...(route.ifMatch === undefined ? [] : [route.ifMatch]),
+  ]);
+  const bodyIsOptional = requiredFields(row).every((name) => fromElsewhere.has(name));
   const readFields = bodyReader(row, bodyIsOptional);
   return {
     row,
@@ -39,7 +42,7 @@ export function routePlan(row: Operation): RoutePlan {
     mediaTypes: route.body === "none" ? undefined : route.body === "fields" ? jsonMediaTypes : route.body.mediaTypes,
     input(request, bytes) {
       const input = readFields(request, bytes);
-      if (takesIfMatch) input.ifMatch = request.headers["if-match"];
+      if (route.ifMatch !== undefined) input[route.ifMatch] = fromIfMatch(request.headers["if-match"]);
       const query = request.query as Readonly<Record<string, unknown>>;
       for (const name of queryFields) {
         const value = query[name];
@@ -55,13 +58,9 @@ export function routePlan(row: Operation): RoutePlan {
   };
 }
 
-/**
- * Two names of fields stand for headers: input `ifMatch` is If-Match and never read from a body, output `etag` is ETag and
- * leaves the JSON. What a schema holds is read from its JSON Schema, which sees through transforms.
- */
-function shapeOf(zod: z.ZodType): { properties: ReadonlySet<string>; required: ReadonlySet<string> } {
-  const schema = z.toJSONSchema(zod, { io: "input", unrepresentable: "any" });
-  return { properties: new Set(Object.keys(schema.properties ?? {})), required: new Set(schema.required ?? []) };
+/** Read from the JSON Schema of the input, which sees through transforms. */
+function requiredFields(row: Operation): readonly string[] {
+  return z.toJSONSchema(row.input, { io: "input", unrepresentable: "any" }).required ?? [];
 }
 
 function bodyReader(
@@ -103,28 +102,28 @@ function repeated(name: string): Failure {
 }
 
 function answerOf(row: Operation): (reply: FastifyReply, output: unknown) => void {
-  const { status, answer } = row.route;
+  const { status, answer, etag } = row.route;
   if (status === 204) return (reply) => void reply.code(204).send();
-  const hasEtag = shapeOf(row.output).properties.has("etag");
-  if (answer === undefined) {
-    if (!hasEtag) return (reply, output) => sendJson(reply, status, output);
-    return (reply, output) => {
-      const { etag, ...body } = output as { readonly etag?: unknown };
-      reply.header("etag", etag);
-      sendJson(reply, status, body);
-    };
-  }
-  const { field, mediaType } = answer;
-  if (mediaType === "application/json") {
-    return (reply, output) => {
-      const fields = output as Readonly<Record<string, unknown>>;
-      if (hasEtag) reply.header("etag", fields.etag);
-      sendJson(reply, status, fields[field]);
-    };
-  }
-  const contentType = `${mediaType}; charset=utf-8`;
+  const send = bodyOf(status, answer);
+  if (etag === undefined) return send;
   return (reply, output) => {
-    const text = (output as Readonly<Record<string, unknown>>)[field];
-    reply.code(status).header("content-type", contentType).header("x-content-type-options", "nosniff").send(text);
+    const { [etag]: tag, ...rest } = output as Readonly<Record<string, unknown>>;
+    reply.header("etag", toEtag(tag));
+    send(reply, rest);
   };
+}
+
+function bodyOf(status: number, answer: Operation["route"]["answer"]): (reply: FastifyReply, output: unknown) => void {
+  if (answer === undefined) return (reply, output) => sendJson(reply, status, output);
+  const { field, mediaType } = answer;
+  const fieldOf = (output: unknown): unknown => (output as Readonly<Record<string, unknown>>)[field];
+  if (mediaType === "application/json") return (reply, output) => sendJson(reply, status, fieldOf(output));
+  const contentType = `${mediaType}; charset=utf-8`;
+  // nosniff: what a program printed must never be taken for a page.
+  return (reply, output) =>
+    void reply
+      .code(status)
+      .header("content-type", contentType)
+      .header("x-content-type-options", "nosniff")
+      .send(fieldOf(output));
 }

@@ -3,11 +3,12 @@
  * and `items`, also through `$ref` and `allOf`, never from a branch of `anyOf` or `oneOf`. An absent object is not made up to
  * hold defaults, unless it has a default itself.
  */
+import { cloneJson, setMember } from "./clone.ts";
 import { isSchemaObject, resolveReference, type SchemaObject } from "./schema-walk.ts";
 
 /** A filled copy. */
 export function fillDefaults<Value>(schema: unknown, value: Value): Value {
-  const copy = structuredClone(value);
+  const copy = cloneJson(value);
   if (isSchemaObject(schema)) fill(schema, schema, copy, new Set());
   return copy;
 }
@@ -26,13 +27,7 @@ function fillKeys(root: SchemaObject, schema: SchemaObject, value: Record<string
     if (!Object.hasOwn(value, key)) {
       const found = defaultOf(root, property);
       if (found === undefined) continue;
-      // Not by assignment: a schema may name a property "__proto__".
-      Object.defineProperty(value, key, {
-        value: structuredClone(found),
-        enumerable: true,
-        writable: true,
-        configurable: true,
-      });
+      setMember(value, key, cloneJson(found));
     }
     fill(root, property, value[key], new Set());
   }

@@ -10,6 +10,7 @@
 import jsonPatch from "fast-json-patch";
 import { Failure } from "../errors/failure.ts";
 import { jsonDepthMax, patchCopiedWeightMax, patchOperationsMax } from "../limits.ts";
+import { cloneJson } from "./clone.ts";
 import { type PatchOperation, readOperations, refuseOperation } from "./patch-operations.ts";
 import { arrayIndex, formatPointer } from "./pointer.ts";
 import { measure, requireSafeJson } from "./safety.ts";
@@ -31,7 +32,7 @@ export function applyPatch(document: JsonObject, operations: unknown): JsonObjec
 /** The same on any JSON value, without the rule that the result is an object. */
 export function applyOperations(document: unknown, operations: unknown): unknown {
   const patch = readOperations(operations, patchOperationsMax);
-  const work: Work = { document: structuredClone(document), copied: 0 };
+  const work: Work = { document: cloneJson(document), copied: 0 };
   for (const operation of patch) applyOne(work, operation);
   // Moves can nest a document, or build a prototype key out of two harmless values.
   requireSafeJson(work.document, "The patched document");
@@ -48,14 +49,14 @@ function applyOne(work: Work, operation: PatchOperation): void {
   const { tokens } = operation;
   switch (operation.op) {
     case "add":
-      add(work, operation, structuredClone(operation.value));
+      add(work, operation, cloneJson(operation.value));
       break;
     case "remove":
       if (valueAt(work, operation, tokens).found) remove(work, operation, tokens);
       break;
     case "replace":
       requireValue(work, operation, tokens, "the path does not exist");
-      run(work, operation, { op: "replace", path: operation.path, value: structuredClone(operation.value) });
+      run(work, operation, { op: "replace", path: operation.path, value: cloneJson(operation.value) });
       break;
     case "test":
       requireValue(work, operation, tokens, "the path does not exist");
@@ -86,7 +87,7 @@ function copy(work: Work, operation: PatchOperation, value: unknown): void {
   work.copied += weight;
   if (work.copied > patchCopiedWeightMax) refuseOperation(operation, "the patch copies too much");
   if (operation.tokens.length + depth > jsonDepthMax) refuseOperation(operation, "the document would nest too deep");
-  add(work, operation, structuredClone(value));
+  add(work, operation, cloneJson(value));
 }
 
 function add(work: Work, operation: PatchOperation, value: unknown): void {

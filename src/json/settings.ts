@@ -11,6 +11,7 @@
  */
 import { Failure } from "../errors/failure.ts";
 import { patchOperationsMax, settingsWeightMax } from "../limits.ts";
+import { cloneJson } from "./clone.ts";
 import { fillDefaults } from "./defaults.ts";
 import { applyPatch, type JsonObject } from "./patch.ts";
 import { readOperations, refuseOperation } from "./patch-operations.ts";
@@ -76,7 +77,7 @@ export function outdatedPointers(schema: unknown, stored: JsonObject): readonly 
 
 /** A copy without the outdated keys. */
 export function declaredPart(schema: unknown, stored: JsonObject): JsonObject {
-  const copy = structuredClone(stored);
+  const copy = cloneJson(stored);
   for (const { tokens } of undeclared(schema, copy)) {
     const parent = tokens.slice(0, -1).reduce<unknown>((value, token) => (value as JsonObject)[token], copy);
     delete (parent as Record<string, unknown>)[tokens.at(-1) ?? ""];

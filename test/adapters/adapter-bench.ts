@@ -73,3 +73,17 @@ export async function defined(
   };
   return { definition, plan, call };
 }
+
+/** Longest time the event loop was held since the call, milliseconds. */
+export function measureLongestTurn(): () => number {
+  let last = performance.now();
+  let longest = 0;
+  const timer = setInterval(() => {
+    longest = Math.max(longest, performance.now() - last);
+    last = performance.now();
+  }, 10);
+  return () => {
+    clearInterval(timer);
+    return longest;
+  };
+}

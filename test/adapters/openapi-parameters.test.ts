@@ -305,7 +305,7 @@ describe("what parameters must fit", () => {
     ["get", { ...good, path: {} }, '/path must have property "id"'],
     ["get", { ...good, path: { id: "1" } }, "/path/id must be integer"],
     ["get", { ...good, query: {} }, '/query must have property "limit"'],
-    ["get", { ...good, query: { limit: 5 } }, "/query/limit must be string"],
+    ["get", { ...good, query: { limit: 5 } }, '/query/limit must be string; /query/limit must be one of "all", "few"'],
     ["get", { ...good, query: { limit: "some" } }, '/query/limit must be one of "all", "few"'],
     ["get", { ...good, query: { limit: "all", other: 1 } }, '/query may not have property "other"'],
     [

@@ -216,6 +216,21 @@ describe("which schemes apply", () => {
     expect(server.last().headers["x-key"]).toBeUndefined();
   });
 
+  test("a key that an operation lists as a parameter is sent as well, and not asked of the caller", async () => {
+    const parameters = [
+      { name: "api key", in: "query", required: true, schema: { type: "string" } },
+      { name: "x-KEY", in: "header", required: true, schema: { type: "string" } },
+    ];
+    const { call } = await defined(
+      adapter,
+      open({ security: [{ query: [] }, { header: [] }], paths: { "/a": { get: { operationId: "a", parameters } } } }),
+    );
+    await call("a", {}, { secrets: { query: "q", header: "h" } });
+    expect(server.last()).toMatchObject({ query: "api%20key=q", headers: { "x-key": "h" } });
+    await call("a", {}, { secrets: { header: "h" } });
+    expect(server.last()).toMatchObject({ query: "", headers: { "x-key": "h" } });
+  });
+
   test("secrets have one property per usable scheme, and none is required", async () => {
     const { definition } = await defined(adapter, open({}));
     const usable = [
@@ -256,7 +271,12 @@ describe("which schemes apply", () => {
 describe("attaching", () => {
   const schemes = { key: { kind: "apiKey", in: "header", name: "X-Key", description: "" } } as const;
   const attach = (url: string, origin: string) =>
-    attachCredentials({ url, headers: {} }, origin, [["key"]], { schemes, secrets: { key: "canary" } });
+    attachCredentials(
+      { url, headers: {} },
+      origin,
+      { security: [["key"]], keys: [] },
+      { schemes, secrets: { key: "canary" } },
+    );
 
   test.each([
     ["https://api.example.com/x", "https://api.example.com"],

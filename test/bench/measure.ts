@@ -17,6 +17,8 @@ export interface Ratio {
 
 export interface Rounds<Way extends string, Figure extends string> {
   median(way: Way, figure: Figure): number;
+  /** Rounds that count. */
+  readonly rounds: number;
   /** `way` divided by `peer`. */
   ratio(way: Way, peer: Way, figure: Figure): Ratio;
 }
@@ -25,15 +27,23 @@ export interface RoundsOptions {
   readonly rounds: number;
   /** Run first and forgotten: compilers and caches settle. */
   readonly warmUps?: number;
+  /** On a busy machine no further round is begun after this, once there are `roundsMin`. */
+  readonly secondsMax?: number;
 }
+
+const roundsMin = 5;
 
 export async function inRounds<Way extends string, Figure extends string>(
   ways: Ways<Way, Figure>,
-  { rounds, warmUps = 1 }: RoundsOptions,
+  { rounds, warmUps = 1, secondsMax = 40 }: RoundsOptions,
 ): Promise<Rounds<Way, Figure>> {
   const names = Object.keys(ways) as Way[];
   const samples = Object.fromEntries(names.map((name) => [name, []])) as unknown as Record<Way, Sample<Figure>[]>;
+  const end = performance.now() + secondsMax * 1_000;
+  let counted = 0;
   for (let round = -warmUps; round < rounds; round += 1) {
+    if (round >= roundsMin && performance.now() > end) break;
+    counted = Math.max(0, round + 1);
     // Another one starts each round: nobody always runs after the same neighbour.
     const first = (round + warmUps) % names.length;
     for (const name of [...names.slice(first), ...names.slice(0, first)]) {
@@ -42,6 +52,7 @@ export async function inRounds<Way extends string, Figure extends string>(
     }
   }
   return {
+    rounds: counted,
     median: (way, figure) =>
       quantile(
         samples[way].map((sample) => sample[figure]),
@@ -52,6 +63,10 @@ export async function inRounds<Way extends string, Figure extends string>(
       return { median: quantile(ratios, 0.5), quartiles: [quantile(ratios, 0.25), quantile(ratios, 0.75)] };
     },
   };
+}
+
+export function quartilesText({ quartiles: [low, high] }: Ratio): string {
+  return `${low.toFixed(2)}..${high.toFixed(2)}`;
 }
 
 /** NaN of nothing. */

@@ -204,10 +204,10 @@ export function fakeDomain(): FakeDomain {
       role: "agent",
       name: "getServiceConfig",
       summary: "Config",
-      route: { method: "GET", path: "/services/{serviceId}/config", body: "none", status: 200 },
+      route: { method: "GET", path: "/services/{serviceId}/config", body: "none", status: 200, etag: "etag" },
       input: z.object({ serviceId: z.string().min(1) }),
       output: z.object({ config: z.record(z.string(), z.unknown()), outdated: z.array(z.string()), etag: z.string() }),
-      run: async () => ({ config: { a: 1 }, outdated: ["/b"], etag: '"abc"' }),
+      run: async () => ({ config: { a: 1 }, outdated: ["/b"], etag: "abc" }),
     }),
     row({
       rpcService: "ServiceService",
@@ -219,6 +219,7 @@ export function fakeDomain(): FakeDomain {
         path: "/services/{serviceId}/config",
         body: { field: "patch", mediaTypes: ["application/json", "application/json-patch+json"] },
         status: 200,
+        ifMatch: "ifMatch",
       },
       input: z.object({
         serviceId: z.string().min(1),

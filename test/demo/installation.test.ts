@@ -14,7 +14,7 @@ afterAll(() => rm(folder, { recursive: true }));
 
 test("a URL is left for the server to fetch", async () => {
   const { installation } = await prepareDocument("https://example.com/openapi.json");
-  expect(installation).toEqual({ body: { adapter: "openapi", url: "https://example.com/openapi.json" } });
+  expect(installation).toMatchObject({ body: { adapter: "openapi", url: "https://example.com/openapi.json" } });
 });
 
 test("a file is sent along, and its command reads the file", async () => {

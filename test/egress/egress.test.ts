@@ -230,6 +230,18 @@ describe("redirects", () => {
     expect(origin.requests).toHaveLength(3);
   });
 
+  test("a body goes to the first hop only", async () => {
+    const bodies: string[] = [];
+    const origin = await serve(async (request, response) => {
+      let body = "";
+      for await (const chunk of request) body += chunk;
+      bodies.push(body);
+      response.writeHead(request.url === "/" ? 307 : 200, { location: "/next" }).end();
+    });
+    await client().fetch(get(`${origin.url}/`, { body: "canary" }));
+    expect(bodies).toEqual(["canary", ""]);
+  });
+
   test("as many are followed as allowed, and one more is refused", async () => {
     const origin = await serve((request, response) => {
       const left = Number(request.url?.slice(1));

@@ -24,20 +24,42 @@ describe("probes", () => {
 });
 
 describe("headers of rows", () => {
-  it("an etag of the output is the ETag and no field, If-Match is the input ifMatch and no body can say it", async () => {
+  const patch = (headers: Record<string, string>, body = "[]") =>
+    fetch(`${faces.rest}/services/s/config`, {
+      method: "PATCH",
+      headers: { "content-type": "application/json", ...headers },
+      body,
+    });
+
+  it("the tag of the output is a strong ETag and no field of the body", async () => {
     faces = await openTwoFaces();
     const config = await fetch(`${faces.rest}/services/s/config`);
     expect(config.headers.get("etag")).toBe('"abc"');
     expect(await config.json()).toEqual({ config: { a: 1 }, outdated: ["/b"] });
-    const headers = { "content-type": "application/json", "if-match": '"abc"' };
-    await fetch(`${faces.rest}/services/s/config`, { method: "PATCH", headers, body: "[]" });
-    expect(faces.domain.seen.at(-1)?.input).toEqual({ serviceId: "s", patch: [], ifMatch: '"abc"' });
-    await fetch(`${faces.rest}/services/s/config`, {
-      method: "PATCH",
-      headers: { "content-type": "application/json" },
-      body: "[]",
-    });
-    expect(faces.domain.seen.at(-1)?.input).toEqual({ serviceId: "s", patch: [] });
+  });
+
+  it.each([
+    ['"abc"', { ifMatch: "abc" }],
+    [' "abc" ', { ifMatch: "abc" }],
+    ['""', { ifMatch: "" }],
+    ["*", {}],
+    [undefined, {}],
+  ])("If-Match %j reaches the row as %j", async (header, expected) => {
+    faces = await openTwoFaces();
+    expect((await patch(header === undefined ? {} : { "if-match": header })).status).toBe(200);
+    expect(faces.domain.seen.at(-1)?.input).toEqual({ serviceId: "s", patch: [], ...expected });
+  });
+
+  it.each([
+    ['W/"abc"', 412],
+    ["abc", 400],
+    ['"a", "b"', 400],
+    ['"a"b"', 400],
+    ["", 400],
+  ])("If-Match %j is %i", async (header, status) => {
+    faces = await openTwoFaces();
+    expect((await patch({ "if-match": header })).status).toBe(status);
+    expect(faces.domain.seen).toEqual([]);
   });
 });
 

@@ -4,6 +4,7 @@ import { compilePattern } from "../../src/json/pattern.ts";
 import { describeProblems, schemaProblem, validate } from "../../src/json/schema.ts";
 import { canonical } from "../../src/json/unique-items.ts";
 import { schemaProblemsMax } from "../../src/limits.ts";
+import { processorMs } from "./processor-time.ts";
 
 const draft7 = "http://json-schema.org/draft-07/schema#";
 
@@ -130,11 +131,12 @@ describe("schemas that cannot be used", () => {
     ["50,000 levels", deep],
     ["two megabytes", { description: "x".repeat(2 * 1024 * 1024) }],
   ])("%s is one problem, found at once", (_name, schema) => {
-    const started = performance.now();
-    const problems = validate(schema, {});
-    expect(problems).toHaveLength(1);
-    expect(problems[0]?.message).toMatch(/^cannot be checked: the schema/);
-    expect(performance.now() - started).toBeLessThan(1_000);
+    const spent = processorMs(() => {
+      const problems = validate(schema, {});
+      expect(problems).toHaveLength(1);
+      expect(problems[0]?.message).toMatch(/^cannot be checked: the schema/);
+    });
+    expect(spent).toBeLessThan(1_000);
   });
 
   test("one that refers to itself without consuming the value is one problem", () => {
@@ -146,9 +148,11 @@ describe("schemas that cannot be used", () => {
 
 describe("hostile values", () => {
   const quick = (action: () => unknown, ms: number): unknown => {
-    const started = performance.now();
-    const result = action();
-    expect(performance.now() - started).toBeLessThan(ms);
+    let result: unknown;
+    const spent = processorMs(() => {
+      result = action();
+    });
+    expect(spent).toBeLessThan(ms);
     return result;
   };
 

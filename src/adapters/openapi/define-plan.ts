@@ -16,7 +16,7 @@ import {
 import { isTree, type OpenApiDocument, own, ownText, type Tree, unusable } from "./read-document.ts";
 import { References } from "./references.ts";
 import { SchemaConverter } from "./schema-conversion.ts";
-import { readRequirements, readSchemes, schemeNames } from "./security.ts";
+import { keyPlaces, readRequirements, readSchemes } from "./security.ts";
 import { readServers } from "./servers.ts";
 import { configSchema, secretsSchema } from "./settings-schemas.ts";
 import { toolIds } from "./tool-ids.ts";
@@ -47,12 +47,8 @@ export function definePlan(document: OpenApiDocument, url: string | undefined): 
     serversUnused: operations.length > 0 && operations.every((operation) => ownServers(operation) !== undefined),
     schemes: readSchemes(own(own(tree, "components"), "securitySchemes"), references),
   };
-  const taken = {
-    header: schemeNames(service.schemes, "header"),
-    query: schemeNames(service.schemes, "query"),
-    cookie: schemeNames(service.schemes, "cookie"),
-  };
-  const reader: Reader = { references, converter, taken, security: defaultSecurity(tree, operations, service) };
+  const keys = keyPlaces(service.schemes);
+  const reader: Reader = { references, converter, keys, security: defaultSecurity(tree, operations, service) };
   const ids = toolIds(operations);
   const tools = operations.map((operation, index) => defineTool(operation, ids[index]!, reader));
   converter.finish();
@@ -87,7 +83,7 @@ function readOperations(tree: Tree, references: References): Operation[] {
     if (!key.startsWith("/")) continue;
     const pathItem = references.resolve(value);
     if (!pathItem) {
-      lost.push(key);
+      if (typeof own(value, "$ref") === "string") lost.push(key);
       continue;
     }
     for (const method of methods) {
@@ -136,6 +132,7 @@ function defineTool(operation: Operation, id: string, reader: Reader): { plan: T
     path,
     ...(servers ? { servers } : {}),
     security: readRequirements(own(tree, "security")) ?? reader.security,
+    keys: parameters.keys,
     parameters: parameters.plans,
     contents: body.contents,
     accept: answers.accept,

@@ -77,7 +77,7 @@ function outbound(
   const base = baseUrl(prepared.servers ?? service.servers, { documentUrl, config: hydration.config });
   const url = new URL(`${base}${prepared.path}${prepared.query === "" ? "" : `?${prepared.query}`}`);
   const plain = { url: url.href, headers: prepared.headers };
-  const request = attachCredentials(plain, new URL(base).origin, prepared.security, {
+  const request = attachCredentials(plain, new URL(base).origin, prepared, {
     schemes,
     secrets: hydration.secrets,
   });

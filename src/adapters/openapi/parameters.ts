@@ -5,6 +5,7 @@ import type { MutableSchema, ParameterPlace, ParameterPlan, ParameterStyle, Sche
 import { isTree, own, ownText, type Tree } from "./read-document.ts";
 import type { References } from "./references.ts";
 import type { SchemaConverter } from "./schema-conversion.ts";
+import { keyPlace } from "./security.ts";
 
 export interface Slot {
   readonly schema: Schema;
@@ -13,20 +14,16 @@ export interface Slot {
 
 export interface OperationParameters {
   readonly plans: readonly ParameterPlan[];
+  /** Security schemes that the operation lists as parameters. */
+  readonly keys: readonly string[];
   readonly slots: Readonly<Partial<Record<ParameterPlace, Slot>>>;
-}
-
-/** Names that belong to security schemes, which parameters may not set. */
-export interface TakenNames {
-  readonly header: ReadonlySet<string>;
-  readonly query: ReadonlySet<string>;
-  readonly cookie: ReadonlySet<string>;
 }
 
 export interface ParameterReader {
   readonly references: References;
   readonly converter: SchemaConverter;
-  readonly taken: TakenNames;
+  /** Where credentials go, see `keyPlaces`. */
+  readonly keys: ReadonlyMap<string, string>;
 }
 
 const places: Readonly<Record<string, ParameterPlace>> = {
@@ -62,32 +59,31 @@ export function readParameters(
   for (const name of inPath) {
     if (!found.has(`path ${name}`)) found.set(`path ${name}`, { name, in: "path", schema: { type: "string" } });
   }
-  const usable = [...found.values()].filter((parameter) => isUsable(parameter, inPath, reader.taken));
-  return { plans: usable.map(planOf), slots: slotsOf(usable, reader.converter) };
+  const keyOf = (parameter: Tree) => reader.keys.get(keyPlace(ownText(parameter, "in"), ownText(parameter, "name")));
+  const usable = [...found.values()].filter(
+    (parameter) => keyOf(parameter) === undefined && isUsable(parameter, inPath),
+  );
+  const keys = [...found.values()].map(keyOf).filter((id) => id !== undefined);
+  return { plans: usable.map(planOf), keys, slots: slotsOf(usable, reader.converter) };
 }
 
 export function templateNames(path: string): string[] {
   return [...new Set([...path.matchAll(/\{([^{}]+)\}/g)].map((match) => match[1]!))];
 }
 
-function isUsable(parameter: Tree, inPath: readonly string[], taken: TakenNames): boolean {
+function isUsable(parameter: Tree, inPath: readonly string[]): boolean {
   const name = ownText(parameter, "name");
   if (name === "" || name === "__proto__") return false;
   switch (ownText(parameter, "in")) {
     case "path":
       return inPath.includes(name);
     case "query":
-      return !taken.query.has(name);
+      return true;
     case "header":
       // Accept and Content-Type are the adapter's, as OpenAPI says.
-      return (
-        isHeaderName(name) &&
-        !isReservedHeader(name) &&
-        name.toLowerCase() !== "accept" &&
-        !taken.header.has(name.toLowerCase())
-      );
+      return isHeaderName(name) && !isReservedHeader(name) && name.toLowerCase() !== "accept";
     case "cookie":
-      return isCookieName(name) && !taken.cookie.has(name);
+      return isCookieName(name);
     default:
       return false;
   }

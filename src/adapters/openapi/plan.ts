@@ -95,6 +95,8 @@ export interface ToolPlan {
   readonly servers?: readonly Server[];
   /** Alternatives; an empty list means no credentials are sent. */
   readonly security: readonly Requirement[];
+  /** Schemes whose key the operation also lists as a parameter: sent whenever there is a secret, whatever `security` says. */
+  readonly keys: readonly string[];
   readonly parameters: readonly ParameterPlan[];
   /** First is the one used unless `contentType` names another. Empty: the operation takes no body. */
   readonly contents: readonly BodyContent[];
@@ -115,4 +117,5 @@ export interface PreparedRequest {
   readonly body?: string | Uint8Array;
   readonly servers?: readonly Server[];
   readonly security: readonly Requirement[];
+  readonly keys: readonly string[];
 }

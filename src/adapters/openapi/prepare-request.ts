@@ -30,6 +30,7 @@ export function prepareRequest(tool: ToolPlan, parameters: unknown): PreparedReq
     ...(encoded ? { body: encoded.body } : {}),
     ...(tool.servers ? { servers: tool.servers } : {}),
     security: tool.security,
+    keys: tool.keys,
   };
 }
 

@@ -61,7 +61,7 @@ function parseText(text: string): unknown {
     });
   } catch (error) {
     throw unusable(
-      `it is neither valid JSON nor valid YAML: ${error instanceof RangeError ? "nested too deeply" : reason(error)}`,
+      `it is neither valid JSON nor valid YAML: ${isExhausted(error) ? "nested too deeply" : reason(error)}`,
     );
   }
 }
@@ -111,6 +111,11 @@ async function upgradeFrom2(tree: Tree): Promise<Tree> {
     throw unusable(`it is Swagger 2.0 and cannot be read as OpenAPI 3: ${reason(error)}`);
   }
   throw unusable("it is Swagger 2.0 and cannot be read as OpenAPI 3");
+}
+
+/** The YAML parser reports an exhausted stack as an error of its own. */
+function isExhausted(error: unknown): boolean {
+  return error instanceof RangeError || reason(error).includes("call stack");
 }
 
 export function unusable(why: string): Failure {

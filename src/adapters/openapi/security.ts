@@ -52,22 +52,29 @@ export function readRequirements(value: unknown): readonly Requirement[] | undef
   return value.filter(isTree).map((each) => Object.keys(each));
 }
 
-/** Of headers, queries and cookies: the names that parameters may not set, lower case for headers. */
-export function schemeNames(
-  schemes: Readonly<Record<string, SecurityScheme>>,
-  place: "header" | "query" | "cookie",
-): Set<string> {
-  const keys = Object.values(schemes).filter((scheme) => scheme.kind === "apiKey" && scheme.in === place);
-  return new Set(
-    keys.map((scheme) =>
-      scheme.kind === "apiKey" ? (place === "header" ? scheme.name.toLowerCase() : scheme.name) : "",
+/** Where API keys go, as `keyPlace` spells it, to the scheme's id: parameters may not set these. */
+export function keyPlaces(schemes: Readonly<Record<string, SecurityScheme>>): Map<string, string> {
+  return new Map(
+    Object.entries(schemes).flatMap(([id, scheme]) =>
+      scheme.kind === "apiKey" ? [[keyPlace(scheme.in, scheme.name), id]] : [],
     ),
   );
+}
+
+export function keyPlace(place: string, name: string): string {
+  return `${place} ${place === "header" ? name.toLowerCase() : name}`;
 }
 
 export interface CredentialedRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
+}
+
+export interface CredentialNeeds {
+  /** Alternatives; an empty list asks for none. */
+  readonly security: readonly Requirement[];
+  /** Schemes whose key the operation lists among its own parameters: sent whenever there is a secret. */
+  readonly keys: readonly string[];
 }
 
 export interface Credentials {
@@ -83,10 +90,11 @@ export interface Credentials {
 export function attachCredentials(
   request: CredentialedRequest,
   origin: string,
-  security: readonly Requirement[],
+  { security, keys }: CredentialNeeds,
   { schemes, secrets }: Credentials,
 ): CredentialedRequest {
-  const chosen = choose(security, schemes, secrets);
+  const listed = keys.filter((id) => isUsable(own(schemes, id)) && isPresent(own(secrets, id)));
+  const chosen = [...new Set([...choose(security, schemes, secrets), ...listed])];
   if (chosen.length === 0) return request;
   const url = new URL(request.url);
   if (url.origin !== origin)

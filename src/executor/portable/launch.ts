@@ -13,6 +13,8 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { extname } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
+import { childSources, hookFlag } from "./child-sources.ts";
+import { encodeFrame } from "./frames.ts";
 
 export interface LaunchOptions {
   /** KiB for `ulimit -d`; undefined for none. */
@@ -29,7 +31,17 @@ export interface Launched {
   readonly leash: { destroy(): unknown };
 }
 
-const entry = fileURLToPath(new URL(`./child/main${extname(import.meta.url)}`, import.meta.url));
+const entry = new URL(`./child/main${extname(import.meta.url)}`, import.meta.url);
+
+/** Made once: the same text for every child. */
+let frame: { readonly bytes: Buffer | undefined } | undefined;
+function sourcesFrame(): Buffer | undefined {
+  if (frame === undefined) {
+    const sources = childSources(entry);
+    frame = { bytes: sources === undefined ? undefined : encodeFrame(sources) };
+  }
+  return frame.bytes;
+}
 
 /** JavaScript heap of the child itself: the program lives outside it, in the engine's memory. */
 const flags = ["--expose-gc", "--max-old-space-size=256", "--no-warnings"];
@@ -49,7 +61,8 @@ exec "$node" "--stack-size=$stack" "$@"
 export const hasShell = process.platform !== "win32";
 
 export function launch({ dataKbMax, measure }: LaunchOptions): Launched {
-  const nodeArguments = [...flags, entry, ...(measure ? ["measure"] : [])];
+  const sources = sourcesFrame();
+  const nodeArguments = [...flags, ...(sources === undefined ? [] : [hookFlag]), fileURLToPath(entry), ...(measure ? ["measure"] : [])];
   const [command, values] = hasShell
     ? ["/bin/sh", ["-c", script, "sh", String(dataKbMax ?? ""), process.execPath, ...nodeArguments]]
     : [process.execPath, nodeArguments];
@@ -64,5 +77,6 @@ export function launch({ dataKbMax, measure }: LaunchOptions): Launched {
   for (const stream of [errors, input, output, leash]) stream?.on("error", () => undefined);
   // Nobody speaks on the leash or back on the input, but an unread end would never be noticed as closed.
   for (const stream of [input, leash]) (stream as unknown as Readable | undefined)?.resume();
+  if (sources !== undefined) input?.write(sources);
   return { process: child, input, output, errors, leash };
 }

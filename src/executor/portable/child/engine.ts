@@ -36,8 +36,8 @@ export interface Instance {
   newRuntime(): QuickJSRuntime;
   /** `megabytes` for all that the engine holds. */
   limitMemory(runtime: QuickJSRuntime, megabytes: number): void;
-  /** Since the last `limitMemory`: the program asked for more than it may have. */
-  readonly refusedGrowth: boolean;
+  /** Since the last `limitMemory`: how often the program asked for more than it may have. */
+  readonly refusals: number;
   /** Memory cannot shrink: an instance that grew is replaced. */
   readonly grew: boolean;
   /** Calls back with handles that the listener owns; false where the hook was not found. */
@@ -59,11 +59,11 @@ export function loadEngine(): Engine {
 async function newInstance(compiled: WebAssembly.Module, variant: QuickJSSyncVariant): Promise<Instance> {
   const memory = new WebAssembly.Memory({ initial: initialPages, maximum: 32_768 });
   let pagesMax = initialPages;
-  let refusedGrowth = false;
+  let refusals = 0;
   const grow = memory.grow.bind(memory);
   memory.grow = (pages) => {
     if (memory.buffer.byteLength / pageBytes + pages > pagesMax) {
-      refusedGrowth = true;
+      refusals += 1;
       throw new RangeError("The memory limit of the run is reached");
     }
     return grow(pages);
@@ -88,12 +88,12 @@ async function newInstance(compiled: WebAssembly.Module, variant: QuickJSSyncVar
       return runtime;
     },
     limitMemory(runtime, megabytes) {
-      refusedGrowth = false;
+      refusals = 0;
       runtime.setMemoryLimit(megabytes * 1024 * 1024);
       pagesMax = Math.max(initialPages, Math.ceil((megabytes * 1024 * 1024) / pageBytes));
     },
-    get refusedGrowth() {
-      return refusedGrowth;
+    get refusals() {
+      return refusals;
     },
     get grew() {
       return memory.buffer.byteLength > initialPages * pageBytes;

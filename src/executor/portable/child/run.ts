@@ -19,6 +19,8 @@ import { urlOperation } from "./url-operations.ts";
 
 /** Jobs between two looks at the result. */
 const jobsPerLook = 64;
+/** A program may catch running out of memory and go on; one that asks again and again would go on for ever. */
+const refusalsMax = 300;
 
 export class Run {
   readonly #stage: Stage;
@@ -137,6 +139,7 @@ export class Run {
 
   #isOver(): boolean {
     this.#outbox.tick();
+    if (this.#stage.instance.refusals > refusalsMax) this.#endWithoutMemory();
     const { cpuMs } = this.#message;
     if (cpuMs !== null && this.#result === undefined) {
       const { user, system } = process.cpuUsage(this.#cpuBefore);
@@ -180,7 +183,7 @@ export class Run {
   }
 
   #outOfMemory(): boolean {
-    return this.#stage.instance.refusedGrowth;
+    return this.#stage.instance.refusals > 0;
   }
 
   #host(operation: string, first: string, second: string | undefined): string | undefined {
@@ -210,6 +213,8 @@ export class Run {
       case "clear":
         this.#timers.remove(first);
         return undefined;
+      case "stack":
+        return JSON.stringify(readableStack(JSON.parse(first) as string, this.#locate).trimEnd());
       case "now":
         return String(performance.now() - this.#startedAt);
       case "uuid":

@@ -54,7 +54,7 @@ export function installBridge(host: HostCall, boundsJson: string, lazyJson: stri
     if (typeof value === "function") return `[Function${value.name ? `: ${text(value.name)}` : ""}]`;
     if (typeof value === "bigint") return `${text(value)}n`;
     if (typeof value !== "object" || value === null) return text(value);
-    if (value instanceof PlainError) return describeError(value).stack;
+    if (value instanceof PlainError) return parse(host("stack", stringify(describeError(value).stack)) as string) as string;
     try {
       return stringify(value, (_key, inner: unknown) => (typeof inner === "bigint" ? `${text(inner)}n` : inner), 2) ?? text(value);
     } catch {
