@@ -174,7 +174,7 @@ export const executorStartsMax = 5;
 export const executorStartBackoffMinMs = 100;
 export const executorStartBackoffMaxMs = 5_000;
 /** A child that waits answers a stop at once and can be used again; one that computes is killed after this. */
-export const executorStopSoftMs = 100;
+export const executorStopSoftMs = 300;
 /** Idle children kept for the next run; others leave after the idle time. */
 export const executorWarmChildren = 2;
 export const executorIdleMs = 30_000;

@@ -119,7 +119,12 @@ export async function openNode({ settings, clock, log, onFatal }: NodeOptions): 
         adapters: adaptersById,
         hydrations,
         toolCalls,
-        environment: javascriptEnvironment,
+        environment: javascriptEnvironment({
+          timeoutMs: settings.SERVICE_PROCESS_TIMEOUT_MS,
+          memoryMb: settings.SERVICE_PROCESS_MEMORY_MB,
+          outputBytes: settings.SERVICE_PROCESS_OUTPUT_BYTES,
+          toolTimeoutMs: settings.SERVICE_TOOL_TIMEOUT_MS,
+        }),
         toolTimeoutMs: settings.SERVICE_TOOL_TIMEOUT_MS,
       }),
     ];

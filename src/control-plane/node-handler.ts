@@ -13,6 +13,7 @@ import type { OriginRules } from "../operations/authentication.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
 import { arrivalOf, authorityOf, type NodeRequest } from "./admission.ts";
+import { encodeGrpcMessage, grpcMessageHeader, plainGrpcMessage } from "./grpc-message.ts";
 import type { NodeHandler } from "./rpc-server.ts";
 
 export interface NodeHandlerOptions {
@@ -59,7 +60,10 @@ async function serve(
       values,
     );
     const answer = await handler(universal);
-    if (answer.trailer !== undefined) blameSender(answer.trailer);
+    if (answer.trailer !== undefined) {
+      blameSender(answer.trailer);
+      plainGrpcMessage(answer.trailer);
+    }
     await universalResponseToNodeResponse(answer, response as ServerResponse);
   } catch (error) {
     // Almost always a client that went away in the middle of its answer.
@@ -111,7 +115,7 @@ function refuse(request: NodeRequest, response: NodeResponse, status: number, co
     response.statusCode = 200;
     response.setHeader("content-type", "application/grpc");
     response.setHeader("grpc-status", String(code));
-    response.setHeader("grpc-message", encodeURIComponent(message));
+    response.setHeader(grpcMessageHeader, encodeGrpcMessage(message));
     response.end();
     return;
   }

@@ -81,11 +81,20 @@ export class Call implements CallContext {
     const leftMs = this.deadline - this.clock.monotonic();
     return new Promise<Output>((resolve, reject) => {
       this.#onEnd = reject;
-      const cancelTimer = this.clock.after(Math.max(0, leftMs), () => this.end(timedOut(operation)));
-      work.then(resolve, reject).finally(() => {
-        cancelTimer();
-        this.#settled = true;
-      });
+      // Whole milliseconds: Node keeps timers of one length in one list.
+      const cancelTimer = this.clock.after(Math.max(0, Math.ceil(leftMs)), () => this.end(timedOut(operation)));
+      work.then(
+        (output) => {
+          cancelTimer();
+          this.#settled = true;
+          resolve(output);
+        },
+        (error: unknown) => {
+          cancelTimer();
+          this.#settled = true;
+          reject(error);
+        },
+      );
     });
   }
 }

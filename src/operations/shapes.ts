@@ -2,37 +2,28 @@
 import { z } from "zod";
 import { cursorCharactersMax, pageLimitDefault, pageLimitMax } from "../limits.ts";
 
-/** Path and query fields arrive as text over REST and as numbers over gRPC. Plain digits only. */
-function digits(description: string): z.ZodType<number> {
-  return z
-    .union([
-      z.number(),
-      z
-        .string()
-        .regex(/^[0-9]+$/, "must be plain digits")
-        .transform(Number),
-    ])
-    .describe(description) as unknown as z.ZodType<number>;
+/** Path and query fields arrive as text over REST and as numbers over gRPC. Plain digits only, so nothing else is a number. */
+function fromDigits<Schema extends z.ZodType>(pattern: RegExp, schema: Schema): z.ZodPreprocess<Schema> {
+  return z.preprocess((value) => (typeof value === "string" && pattern.test(value) ? Number(value) : value), schema);
 }
 
+const notAnId = "must be an integer above 0";
+
 /** A process id: an integer above 0, in plain decimal without leading zeros. */
-export const processId = z
-  .union([
-    z.number(),
-    z
-      .string()
-      .regex(/^[1-9][0-9]*$/, "must be an integer above 0")
-      .transform(Number),
-  ])
-  .pipe(
-    z.number().int("must be an integer above 0").positive("must be an integer above 0").max(Number.MAX_SAFE_INTEGER),
-  );
+export const processId = fromDigits(
+  /^[1-9][0-9]*$/,
+  z.number(notAnId).int(notAnId).positive(notAnId).max(Number.MAX_SAFE_INTEGER, notAnId),
+);
 
 /** A page size: digits, at least 1; larger ones are clamped to the most we serve. */
-export const pageLimit = digits("Maximum number of items, 1 to 100; larger values are clamped")
-  .pipe(z.number().min(1, "must be at least 1"))
-  .transform((limit) => Math.min(limit, pageLimitMax))
-  .default(pageLimitDefault);
+export const pageLimit = fromDigits(
+  /^[0-9]+$/,
+  z
+    .number("must be plain digits")
+    .min(1, "must be at least 1")
+    .transform((limit) => Math.min(limit, pageLimitMax))
+    .default(pageLimitDefault),
+);
 
 /** Checked by `page.ts`, which tells apart what is wrong; here only the type and a bound on what is looked at. */
 export const cursor = z
@@ -41,7 +32,10 @@ export const cursor = z
   .optional();
 
 /** Seconds to wait for a process to become idle; longer waits are shortened. */
-export const waitSeconds = digits("Seconds to wait until the process is idle; above 60 acts as 60").optional();
+export const waitSeconds = fromDigits(
+  /^[0-9]+$/,
+  z.number("must be plain digits").min(0, "must not be negative").optional(),
+);
 
 /** A boolean in a query is spelled true or false; over gRPC it is a boolean. */
 export const flag = z.union([z.boolean(), z.enum(["true", "false"]).transform((text) => text === "true")]);

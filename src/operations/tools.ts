@@ -40,7 +40,7 @@ const schemaShape = z.union([jsonObject, z.boolean()]);
 const toolDetail = toolShape.extend({ inputSchema: schemaShape, outputSchema: schemaShape });
 const byTool = z.object({ serviceId: z.string().min(1), toolId: z.string().min(1) });
 const enabledInput = byTool.extend({ enabled: z.boolean() });
-const invokeInput = byTool.extend({ parameters: z.unknown() });
+const invokeInput = byTool.extend({ parameters: z.unknown().optional() });
 
 const listInput = z.object({
   serviceId: z.string().min(1).optional(),

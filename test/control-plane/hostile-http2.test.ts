@@ -37,10 +37,10 @@ it("R-097: streams opened and reset by the thousand are cut off, and others are 
     if (at % 500 === 0) {
       const started = performance.now();
       expect((await other.getProcess({ id: 1n })).process?.id).toBe(1n);
-      expect(performance.now() - started).toBeLessThan(2_000);
+      expect(performance.now() - started).toBeLessThan(10_000);
     }
   }
-  session.destroy();
+  expect(isClosed).toBe(true);
   expect((await other.getProcess({ id: 1n })).process?.id).toBe(1n);
   expect(megabytes() - before).toBeLessThan(256); // client and server share this process
   expect(faces.lines.filter((line) => line.level === "error")).toEqual([]);

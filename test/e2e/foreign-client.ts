@@ -49,7 +49,7 @@ export async function openForeignClient(address: string): Promise<ForeignClient>
           { deadline: Date.now() + 90_000 },
           (error, message) => {
             if (error !== null || message === undefined) reject(error);
-            else resolve(toJson(found.output, message, { registry }));
+            else resolve(toJson(found.output, message, { registry, alwaysEmitImplicit: true }));
           },
         );
       });

@@ -10,7 +10,7 @@ import { compileCheck, type ParameterCheck } from "./parameter-check.ts";
 import { type Plan, type PreparedRequest, planVersion, type Schema, type ServicePlan, type ToolPlan } from "./plan.ts";
 import { prepareRequest } from "./prepare-request.ts";
 import { readDocument } from "./read-document.ts";
-import { closure } from "./schema-conversion.ts";
+import { closure } from "./schema-closure.ts";
 
 /** What the worker lacks to answer; the server supplies it and asks again. */
 export type Lacking = { readonly lacks: "plan" | "check" };

@@ -4,6 +4,7 @@
  * 2. Nothing is expanded: each `$ref` becomes `#/$defs/<name>`, its target is converted once, and cycles stay cycles.
  * 3. A reference that leads nowhere, outside the document, or only to itself becomes `{}` with a `$comment` saying so.
  */
+import { fromDialect30 } from "./dialect-30.ts";
 import type { MutableSchema, Schema } from "./plan.ts";
 import { isTree, own, type Tree } from "./read-document.ts";
 import type { References } from "./references.ts";
@@ -127,6 +128,7 @@ export class SchemaConverter {
   private readonly references: References;
   private readonly dialect: "3.0" | "3.1";
   private readonly nameOf = new Map<string, string>();
+  private readonly targets = new Map<string, MutableSchema>();
   private readonly namesTaken = new Set<string>();
   private readonly owed: { readonly name: string; readonly value: unknown; readonly use: SchemaUse }[] = [];
 
@@ -201,6 +203,27 @@ export class SchemaConverter {
   }
 
   private reference(ref: string, value: Tree, use: SchemaUse): Schema {
+    const target = this.target(ref, use);
+    const siblings = this.siblings(value, use);
+    if (target.$ref === undefined || Object.keys(siblings).length === 0) return this.orNull(target, value);
+    return this.orNull({ ...target, ...siblings }, value);
+  }
+
+  private orNull(schema: Schema, value: Tree): Schema {
+    return this.dialect === "3.0" && value.nullable === true ? { anyOf: [schema, { type: "null" }] } : schema;
+  }
+
+  /** A document refers to its few schemas many thousand times, so each spelling is looked up once. */
+  private target(ref: string, use: SchemaUse): MutableSchema {
+    const key = `${use} ${ref}`;
+    const known = this.targets.get(key);
+    if (known) return known;
+    const found = this.findTarget(ref, use);
+    this.targets.set(key, found);
+    return found;
+  }
+
+  private findTarget(ref: string, use: SchemaUse): MutableSchema {
     const fragment = this.references.fragment(ref);
     const target = fragment === undefined ? undefined : this.references.at(fragment);
     const shown = ref.slice(0, 200);
@@ -213,10 +236,7 @@ export class SchemaConverter {
     ) {
       return { $comment: `Reference "${shown}" leads only to references` };
     }
-    const result: MutableSchema = { $ref: `#/$defs/${this.name(fragment, target, use)}` };
-    for (const [key, converted] of Object.entries(this.siblings(value, use))) result[key] = converted;
-    if (this.dialect === "3.0" && value.nullable === true) return { anyOf: [result, { type: "null" }] };
-    return result;
+    return { $ref: `#/$defs/${this.name(fragment, target, use)}` };
   }
 
   private siblings(value: Tree, use: SchemaUse): MutableSchema {
@@ -261,26 +281,6 @@ export class SchemaConverter {
   }
 }
 
-/** Definitions that a schema needs, and those that they need. */
-export function closure(schema: Schema, definitions: Readonly<Record<string, Schema>>): Record<string, Schema> {
-  const needed: Record<string, Schema> = {};
-  const stack: unknown[] = [schema];
-  while (stack.length > 0) {
-    const value = stack.pop();
-    if (typeof value !== "object" || value === null) continue;
-    const ref = own(value, "$ref");
-    if (typeof ref === "string" && ref.startsWith("#/$defs/")) {
-      const name = ref.slice("#/$defs/".length);
-      if (!Object.hasOwn(needed, name) && Object.hasOwn(definitions, name)) {
-        needed[name] = definitions[name]!;
-        stack.push(needed[name]);
-      }
-    }
-    for (const child of Object.values(value)) stack.push(child);
-  }
-  return needed;
-}
-
 function isSchema(value: unknown): value is Schema {
   return typeof value === "boolean" || isTree(value);
 }
@@ -294,30 +294,6 @@ function isBinary(value: Tree): boolean {
 function withDescription(base: Schema, value: Tree): Schema {
   const description = own(value, "description");
   return typeof description === "string" ? { ...(base as object), description } : base;
-}
-
-/** nullable and boolean exclusive bounds; `example` and `discriminator` are handled by the keyword table. */
-function fromDialect30(value: Tree, result: MutableSchema): Schema {
-  for (const [exclusive, bound] of [
-    ["exclusiveMinimum", "minimum"],
-    ["exclusiveMaximum", "maximum"],
-  ] as const) {
-    if (value[exclusive] !== true || result[bound] === undefined) continue;
-    result[exclusive] = result[bound];
-    delete result[bound];
-  }
-  return value.nullable === true ? nullable(result) : result;
-}
-
-function nullable(result: MutableSchema): Schema {
-  const composed = ["allOf", "anyOf", "oneOf", "not", "const", "if"].some((key) => key in result);
-  if (composed) return { anyOf: [result, { type: "null" }] };
-  const listed = result.enum;
-  if (Array.isArray(listed) && !listed.includes(null)) result.enum = [...listed, null];
-  const type = result.type;
-  if (type === undefined) return result;
-  result.type = [...new Set([...(Array.isArray(type) ? type : [type]), "null"])];
-  return result;
 }
 
 /** The pattern if every JSON Schema validator can read it, repaired where only needless escapes stand in the way. */

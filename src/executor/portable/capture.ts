@@ -74,8 +74,9 @@ export class OutputCapture {
 function wellFormed(json: string): string {
   const text = json.toWellFormed();
   if (!/\\ud/i.test(text)) return text;
-  return text.replace(/\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|\\(?:u(d[89a-f][0-9a-f]{2})|[^])/gi, (found, high, _low, lone) =>
-    high === undefined && lone !== undefined ? "\ufffd" : found,
+  return text.replace(
+    /\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|\\(?:u(d[89a-f][0-9a-f]{2})|.)/gis,
+    (found, high, _low, lone) => (high === undefined && lone !== undefined ? "\ufffd" : found),
   );
 }
 

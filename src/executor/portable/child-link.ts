@@ -4,10 +4,9 @@
  * `gone` comes after the last message: exit is often seen before the pipe is empty, so it waits for the pipe to close, at most
  * `drainMs`. A message that is not in the protocol kills the child.
  */
-import { FrameError, FrameReader } from "./frames.ts";
-import { type LaunchOptions, type Launched, launch } from "./launch.ts";
+import { encodeFrame, FrameError, FrameReader } from "./frames.ts";
+import { type Launched, type LaunchOptions, launch } from "./launch.ts";
 import { type ChildMessage, frameBytesMax, type HostMessage, toChildMessage } from "./messages.ts";
-import { encodeFrame } from "./frames.ts";
 
 /** How a child went. */
 export interface Departure {

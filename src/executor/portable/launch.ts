@@ -62,7 +62,12 @@ export const hasShell = process.platform !== "win32";
 
 export function launch({ dataKbMax, measure }: LaunchOptions): Launched {
   const sources = sourcesFrame();
-  const nodeArguments = [...flags, ...(sources === undefined ? [] : [hookFlag]), fileURLToPath(entry), ...(measure ? ["measure"] : [])];
+  const nodeArguments = [
+    ...flags,
+    ...(sources === undefined ? [] : [hookFlag]),
+    fileURLToPath(entry),
+    ...(measure ? ["measure"] : []),
+  ];
   const [command, values] = hasShell
     ? ["/bin/sh", ["-c", script, "sh", String(dataKbMax ?? ""), process.execPath, ...nodeArguments]]
     : [process.execPath, nodeArguments];
@@ -72,7 +77,14 @@ export function launch({ dataKbMax, measure }: LaunchOptions): Launched {
     detached: true,
     stdio: ["ignore", "ignore", "pipe", "pipe", "pipe", "pipe"],
   });
-  const [, , errors, input, output, leash] = child.stdio as unknown as [null, null, Readable, Writable, Readable, Writable];
+  const [, , errors, input, output, leash] = child.stdio as unknown as [
+    null,
+    null,
+    Readable,
+    Writable,
+    Readable,
+    Writable,
+  ];
   // A child that is gone makes writes fail; its end is reported by its exit.
   for (const stream of [errors, input, output, leash]) stream?.on("error", () => undefined);
   // Nobody speaks on the leash or back on the input, but an unread end would never be noticed as closed.

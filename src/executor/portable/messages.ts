@@ -17,7 +17,12 @@ export interface RunMessage {
 }
 
 export type AnswerMessage =
-  | { readonly type: "answer"; readonly callId: number; readonly ok: true; /** JSON text. */ readonly value?: string | undefined }
+  | {
+      readonly type: "answer";
+      readonly callId: number;
+      readonly ok: true /** JSON text. */;
+      readonly value?: string | undefined;
+    }
   | {
       readonly type: "answer";
       readonly callId: number;

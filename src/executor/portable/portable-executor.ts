@@ -24,7 +24,7 @@ import type { Clock } from "../../ports/clock.ts";
 import type { Executor, RunEvents, RunHandle, RunRequest, ToolAnswer } from "../../ports/executor.ts";
 import type { Log } from "../../ports/log.ts";
 import { ChildLink, type Departure } from "./child-link.ts";
-import { memoryPollMs, memoryFence, type MemoryFence } from "./memory-fence.ts";
+import { type MemoryFence, memoryFence, memoryPollMs } from "./memory-fence.ts";
 import { residentKb } from "./memory-size.ts";
 import type { ChildMessage } from "./messages.ts";
 import { memoryReason, RunSession } from "./run-session.ts";
@@ -98,7 +98,8 @@ class PortableExecutor implements Executor {
   }
 
   inspect(): Readonly<Record<string, number>> {
-    const count = (state: Child["state"]): number => [...this.#children].filter((child) => child.state === state).length;
+    const count = (state: Child["state"]): number =>
+      [...this.#children].filter((child) => child.state === state).length;
     return {
       running: count("busy"),
       waiting: this.#queue.length,
@@ -226,16 +227,26 @@ class PortableExecutor implements Executor {
     child.cancelTimer();
     this.#children.delete(child);
     const { session, state } = child;
-    if (session !== undefined) {
+    if (session !== undefined && this.#mayRetry(session)) this.#queue.unshift(session);
+    else if (session !== undefined) {
       this.#crashesTotal += 1;
       const { code, signal, killedFor, lastWords } = departure;
       const fields = { runId: session.request.runId, code, signal, killedFor, lastWords: lastWords.slice(-500) };
-      if (killedFor === undefined) this.#options.log.warn("executor-child-ended", "A child ended during its run", fields);
+      if (killedFor === undefined)
+        this.#options.log.warn("executor-child-ended", "A child ended during its run", fields);
       session.lost(departure);
     } else if (state === "starting" && this.#closed === undefined) this.#startFailed(departure);
     if (this.#closed !== undefined) {
       if (this.#children.size === 0) this.#closed();
     } else this.#serve();
+  }
+
+  /** The child was gone before it took the run: nothing of the program was executed. */
+  #mayRetry(session: RunSession): boolean {
+    session.lostBeforeStart += 1;
+    return (
+      !session.started && !session.stopping && this.#closed === undefined && session.lostBeforeStart < executorStartsMax
+    );
   }
 
   #startFailed({ code, signal, killedFor, lastWords }: Departure): void {
@@ -264,7 +275,9 @@ class PortableExecutor implements Executor {
     const child = this.#childOf(session);
     if (child === undefined) return;
     const fits = child.link.bytesWaiting <= answerBytesWaitingMax;
-    const given: ToolAnswer = fits ? answer : { ok: false, message: "The program does not read its answers", code: "overloaded", status: 429 };
+    const given: ToolAnswer = fits
+      ? answer
+      : { ok: false, message: "The program does not read its answers", code: "overloaded", status: 429 };
     const message = session.answer(callId, given);
     if (message !== undefined) child.link.send(message);
   }
@@ -283,7 +296,9 @@ class PortableExecutor implements Executor {
     if (child === undefined || child.state !== "busy") return;
     child.link.send({ type: "stop" });
     child.cancelTimer();
-    child.cancelTimer = this.#options.clock.after(executorStopSoftMs, () => this.#discard(child, "its run was stopped"));
+    child.cancelTimer = this.#options.clock.after(executorStopSoftMs, () =>
+      this.#discard(child, "its run was stopped"),
+    );
   }
 
   /** Where no data limit could be set from outside. */

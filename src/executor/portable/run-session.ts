@@ -36,10 +36,22 @@ export class RunSession {
     return this.#over;
   }
 
+  /** False: nothing of the program was executed, another child may take it. */
+  get started(): boolean {
+    return this.#started;
+  }
+
+  /** Children that took the run and were gone before it started. */
+  lostBeforeStart = 0;
+
   toMessage(): RunMessage {
     const { code, env, limits, seed } = this.request;
     const { memoryMb, outputBytes, cpuMs } = limits;
     return { type: "run", code, env: JSON.stringify(env), memoryMb, outputBytes, cpuMs, seed };
+  }
+
+  get stopping(): boolean {
+    return this.#stopping;
   }
 
   /** From now on every end is `stopped`. */
@@ -97,7 +109,10 @@ export class RunSession {
   /** The child went before it said how the run ended. */
   lost(departure: Departure): void {
     const { code, signal, lastWords, killedFor } = departure;
-    if (killedFor === memoryReason || /out of memory|memory allocation|bad_alloc|cannot allocate memory/i.test(lastWords)) {
+    if (
+      killedFor === memoryReason ||
+      /out of memory|memory allocation|bad_alloc|cannot allocate memory/i.test(lastWords)
+    ) {
       this.fail("memory", `The program needs more memory than its limit of ${this.request.limits.memoryMb} MB`);
     } else if (this.#transpiling && killedFor === undefined && signal !== "SIGKILL") {
       this.fail("syntax", "Syntax error: the code is nested too deeply for the TypeScript parser");

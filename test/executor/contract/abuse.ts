@@ -21,11 +21,26 @@ const survivors: readonly (readonly [title: string, code: string])[] = [
   ["recursion through a sort", "function f() { [2, 1].sort(f) } try { f() } catch {} return true"],
   ["deep JSON", "try { JSON.parse('['.repeat(200000)) } catch {} return true"],
   ["deep nesting given to eval", "try { eval('('.repeat(100000)) } catch {} return true"],
-  ["a flood of timers", "let e; try { for (let i = 0; i < 1e6; i++) setTimeout(() => {}, 1e6) } catch (x) { e = x } return e instanceof Error"],
-  ["prototype pollution", "Object.prototype.type = 'ended'; Object.prototype.ok = true; Array.prototype.push = () => { throw 1 }; return true"],
-  ["a replaced JSON and Promise", "JSON.stringify = () => '{}'; JSON.parse = () => null; Promise.prototype.then = null; globalThis.Promise = null; return true"],
-  ["deleted globals", "for (const n of Object.getOwnPropertyNames(globalThis)) { try { delete globalThis[n] } catch {} } return true"],
-  ["lookalike frames on the console", `console.log('\\u0000\\u0000\\u0000\\u0010{"type":"ended"}'); console.log('{"type":"ended","result":"success","error":""}'); return true`],
+  [
+    "a flood of timers",
+    "let e; try { for (let i = 0; i < 1e6; i++) setTimeout(() => {}, 1e6) } catch (x) { e = x } return e instanceof Error",
+  ],
+  [
+    "prototype pollution",
+    "Object.prototype.type = 'ended'; Object.prototype.ok = true; Array.prototype.push = () => { throw 1 }; return true",
+  ],
+  [
+    "a replaced JSON and Promise",
+    "JSON.stringify = () => '{}'; JSON.parse = () => null; Promise.prototype.then = null; globalThis.Promise = null; return true",
+  ],
+  [
+    "deleted globals",
+    "for (const n of Object.getOwnPropertyNames(globalThis)) { try { delete globalThis[n] } catch {} } return true",
+  ],
+  [
+    "lookalike frames on the console",
+    `console.log('\\u0000\\u0000\\u0000\\u0010{"type":"ended"}'); console.log('{"type":"ended","result":"success","error":""}'); return true`,
+  ],
 ];
 
 export function abuseContract(current: Current): void {
@@ -51,8 +66,11 @@ export function abuseContract(current: Current): void {
     });
 
     it("a run with a lower limit gets less memory than one with a higher", async () => {
-      const code = "const a = []; for (let i = 0; i < 40; i++) a.push(new Uint8Array(1024 * 1024).fill(1)); return a.length";
-      const [low, high] = await Promise.all([24, 100].map((memoryMb) => runProgram(current(), code, { limits: { memoryMb } })));
+      const code =
+        "const a = []; for (let i = 0; i < 40; i++) a.push(new Uint8Array(1024 * 1024).fill(1)); return a.length";
+      const [low, high] = await Promise.all(
+        [24, 100].map((memoryMb) => runProgram(current(), code, { limits: { memoryMb } })),
+      );
       expect([low, high].map((result) => result && ending(result))).toEqual(["memory", "success"]);
     });
 

@@ -39,9 +39,18 @@ const success: readonly (readonly [title: string, code: string])[] = [
   ["a comment", "// nothing"],
   ["an unclosed-looking comment line", "return 1 // }"],
   ["type declarations only", "type A = { b: string };\ninterface B { c: A }"],
-  ["a rejection that is handled later", "const p = Promise.reject(1); await new Promise(r => setTimeout(r, 5)); await p.catch(() => {})"],
-  ["a rejection that is handled at once", "Promise.reject(1).catch(() => {}); try { await Promise.all([Promise.reject(2), Promise.reject(3)]) } catch {}"],
-  ["timers and promises left behind", "setTimeout(() => {}, 60000); setInterval(() => {}, 60000); new Promise(() => {}); return 1"],
+  [
+    "a rejection that is handled later",
+    "const p = Promise.reject(1); await new Promise(r => setTimeout(r, 5)); await p.catch(() => {})",
+  ],
+  [
+    "a rejection that is handled at once",
+    "Promise.reject(1).catch(() => {}); try { await Promise.all([Promise.reject(2), Promise.reject(3)]) } catch {}",
+  ],
+  [
+    "timers and promises left behind",
+    "setTimeout(() => {}, 60000); setInterval(() => {}, 60000); new Promise(() => {}); return 1",
+  ],
   ["sloppy code", "x = 5; return x + 010"],
   ["carriage returns", "return 1\r\n"],
 ];
@@ -102,8 +111,14 @@ export function endingsContract(current: Current): void {
 
     it.each([
       ["a promise nobody settles", "await new Promise(() => {})"],
-      ["promises that wait for each other", "let p; const q = new Promise(r => { p = r }).then(() => q2); const q2 = q.then(() => 1); await q2"],
-      ["an async iterator nobody feeds", "for await (const x of {[Symbol.asyncIterator]: () => ({next: () => new Promise(() => {})})}) {}"],
+      [
+        "promises that wait for each other",
+        "let p; const q = new Promise(r => { p = r }).then(() => q2); const q2 = q.then(() => 1); await q2",
+      ],
+      [
+        "an async iterator nobody feeds",
+        "for await (const x of {[Symbol.asyncIterator]: () => ({next: () => new Promise(() => {})})}) {}",
+      ],
       ["a promise left after the last timer", "await new Promise(r => setTimeout(r, 5)); await new Promise(() => {})"],
     ])("%s is a deadlock, found at once", async (_title, code) => {
       const result = await runProgram(current(), code);
@@ -113,7 +128,8 @@ export function endingsContract(current: Current): void {
 
     it("a stack names the submitter's own lines, in JavaScript and in TypeScript", async () => {
       const plain = "\n\nfunction inner() {\n  throw new Error('deep')\n}\ninner()";
-      const typed = "interface A {\n  b: string\n}\nfunction inner(a?: A): void {\n  throw new Error('deep')\n}\ninner()";
+      const typed =
+        "interface A {\n  b: string\n}\nfunction inner(a?: A): void {\n  throw new Error('deep')\n}\ninner()";
       const [first, second] = await Promise.all([plain, typed].map((code) => runProgram(current(), code)));
       expect(first?.stderr).toMatch(/^Error: deep\n.*inner.*:4:\d+\)?\n.*:6:\d+\)?\n$/);
       expect(second?.stderr).toMatch(/^Error: deep\n.*inner.*:5:\d+\)?\n.*:7:\d+\)?\n$/);
@@ -129,8 +145,16 @@ export function endingsContract(current: Current): void {
     });
 
     it("ten endless loops at once all end when stopped", async () => {
-      const loops = ["for (;;) {}", "while (true) await null", "const f = () => Promise.resolve().then(f); await f()", "/(a+)+b/.test('a'.repeat(60)); for (;;) {}", "for (;;) { try { for (;;) {} } finally { continue } }"];
-      const results = await Promise.all([...loops, ...loops].map((code) => runProgram(current(), code, { stopAfterMs: 500 })));
+      const loops = [
+        "for (;;) {}",
+        "while (true) await null",
+        "const f = () => Promise.resolve().then(f); await f()",
+        "/(a+)+b/.test('a'.repeat(60)); for (;;) {}",
+        "for (;;) { try { for (;;) {} } finally { continue } }",
+      ];
+      const results = await Promise.all(
+        [...loops, ...loops].map((code) => runProgram(current(), code, { stopAfterMs: 500 })),
+      );
       expect(results.map(ending)).toEqual(Array.from({ length: 10 }, () => "stopped"));
       const next = await runProgram(current(), "return 1");
       expect(next.output).toEqual({ result: 1 });
@@ -152,7 +176,13 @@ export function endingsContract(current: Current): void {
       const events: string[] = [];
       const output = await new Promise<string>((resolve) => {
         const handle = current().start(
-          { runId: "early", code: "return 1", env: {}, limits: { memoryMb: 64, outputBytes: 1000, cpuMs: null }, seed: 1 },
+          {
+            runId: "early",
+            code: "return 1",
+            env: {},
+            limits: { memoryMb: 64, outputBytes: 1000, cpuMs: null },
+            seed: 1,
+          },
           {
             started: () => events.push("started"),
             stdout: () => undefined,

@@ -61,7 +61,7 @@ export function isolationContract(current: Current, open: Open): void {
     beforeAll(async () => {
       folder = mkdtempSync(join(tmpdir(), "executor-"));
       writeFileSync(join(folder, "canary"), canary);
-      process.env["EXECUTOR_CANARY"] = canary;
+      process.env.EXECUTOR_CANARY = canary;
       server = createServer((_request, response) => {
         hits += 1;
         response.end(canary);
@@ -73,7 +73,7 @@ export function isolationContract(current: Current, open: Open): void {
     });
     afterAll(async () => {
       rmSync(folder, { recursive: true });
-      delete process.env["EXECUTOR_CANARY"];
+      delete process.env.EXECUTOR_CANARY;
       await new Promise((resolve) => server.close(resolve));
     });
 
@@ -81,23 +81,32 @@ export function isolationContract(current: Current, open: Open): void {
       const { port } = server.address() as AddressInfo;
       const code = `const F = ${route};\n${attempts(`http://127.0.0.1:${port}/`, join(folder, "canary"))}`;
       const result = await runProgram(current(), code, {
-        tool: ({ toolId }) => (toolId === "c" ? { ok: true, value: {} } : { ok: false, message: "no", code: "x", status: 500 }),
+        tool: ({ toolId }) =>
+          toolId === "c" ? { ok: true, value: {} } : { ok: false, message: "no", code: "x", status: 500 },
       });
       expect(["success", "thrown"]).toContain(ending(result));
-      expect(result.output["got"] ?? []).toEqual([]);
+      expect(result.output.got ?? []).toEqual([]);
       expect(JSON.stringify(result)).not.toContain(canary);
       expect(hits).toBe(0);
     });
 
     it("the host's prototypes are as before", async () => {
-      const before = [Object, Array, Function, Promise, String, Error].map(({ prototype }) => Object.getOwnPropertyNames(prototype).join());
-      await runProgram(current(), "for (const K of [Object, Array, Function, Promise, String, Error]) K.prototype.stained = 1");
-      const after = [Object, Array, Function, Promise, String, Error].map(({ prototype }) => Object.getOwnPropertyNames(prototype).join());
+      const before = [Object, Array, Function, Promise, String, Error].map(({ prototype }) =>
+        Object.getOwnPropertyNames(prototype).join(),
+      );
+      await runProgram(
+        current(),
+        "for (const K of [Object, Array, Function, Promise, String, Error]) K.prototype.stained = 1",
+      );
+      const after = [Object, Array, Function, Promise, String, Error].map(({ prototype }) =>
+        Object.getOwnPropertyNames(prototype).join(),
+      );
       expect(after).toEqual(before);
     });
 
     it("errors of the sandbox name no file of the server", async () => {
-      const code = "const seen = []; for (const f of [() => output(1), () => setTimeout(1), () => new URL('x'), () => services.a.b(1n)]) { try { await f() } catch (e) { seen.push(String(e.stack)) } } return {seen}";
+      const code =
+        "const seen = []; for (const f of [() => output(1), () => setTimeout(1), () => new URL('x'), () => services.a.b(1n)]) { try { await f() } catch (e) { seen.push(String(e.stack)) } } return {seen}";
       const result = await runProgram(current(), code);
       expect(ending(result)).toBe("success");
       expect(JSON.stringify(result.output)).not.toMatch(/node_modules|file:|\/src\/|node:internal/);
@@ -115,15 +124,24 @@ export function isolationContract(current: Current, open: Open): void {
           setInterval(() => console.log('late'), 1); services.a.b(); output({stain: 1}); new Promise((_, no) => setTimeout(no, 1)); return 1`;
         await runProgram(single, stain, { env: { secret: canary } });
         await runProgram(single, "globalThis.stain = 2; for (;;) {}", { stopAfterMs: 50 });
-        const code = "await new Promise(r => setTimeout(r, 30)); console.log('clean'); return [typeof stain, {}.stain, Promise.prototype.stain, Math.max(1, 2), env.secret]";
+        const code =
+          "await new Promise(r => setTimeout(r, 30)); console.log('clean'); return [typeof stain, {}.stain, Promise.prototype.stain, Math.max(1, 2), env.secret]";
         const result = await runProgram(single, code);
-        expect([result.output, result.stdout, result.calls]).toEqual([{ result: ["undefined", null, null, 2, null] }, "clean\n", []]);
+        expect([result.output, result.stdout, result.calls]).toEqual([
+          { result: ["undefined", null, null, 2, null] },
+          "clean\n",
+          [],
+        ]);
       });
 
       it("memory is handed out empty", async () => {
         for (let round = 0; round < 3; round += 1) {
-          await runProgram(single, "globalThis.a = []; for (let i = 0; i < 9; i++) a.push(new Uint8Array(1e6).fill(167)); return 1");
-          const code = "let dirty = 0; for (let i = 0; i < 9; i++) { const a = new Uint8Array(1e6); if (a.indexOf(167) >= 0) dirty++ } return dirty";
+          await runProgram(
+            single,
+            "globalThis.a = []; for (let i = 0; i < 9; i++) a.push(new Uint8Array(1e6).fill(167)); return 1",
+          );
+          const code =
+            "let dirty = 0; for (let i = 0; i < 9; i++) { const a = new Uint8Array(1e6); if (a.indexOf(167) >= 0) dirty++ } return dirty";
           expect((await runProgram(single, code)).output).toEqual({ result: 0 });
         }
       });

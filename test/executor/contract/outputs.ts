@@ -6,7 +6,11 @@ import { ending, errorOf, megabyte, runProgram } from "../program.ts";
 const kept: readonly (readonly [title: string, code: string, output: Record<string, unknown>])[] = [
   ["nothing gives an empty object", "", {}],
   ["undefined gives what was captured", "output({a: 1}); return undefined", { a: 1 }],
-  ["later keys win", "output({a: 1, b: 1}); output({b: 2, c: {d: 1}}); output({c: {e: 2}})", { a: 1, b: 2, c: { e: 2 } }],
+  [
+    "later keys win",
+    "output({a: 1, b: 1}); output({b: 2, c: {d: 1}}); output({c: {e: 2}})",
+    { a: 1, b: 2, c: { e: 2 } },
+  ],
   ["a returned object is merged last", "output({a: 1, b: 1}); return {b: 2}", { a: 1, b: 2 }],
   ["a text is stored as result", "return 'x'", { result: "x" }],
   ["a number is stored as result", "return 1.5", { result: 1.5 }],
@@ -20,7 +24,11 @@ const kept: readonly (readonly [title: string, code: string, output: Record<stri
   ["a date inside is ISO text", "output({d: new Date(0)})", { d: "1970-01-01T00:00:00.000Z" }],
   ["toJSON is honoured", "return {toJSON() { return {a: 1} }}", { a: 1 }],
   ["a function returned is nothing", "return () => 1", {}],
-  ["a lone surrogate becomes a replacement character", "return {a: '\\udfff', '\\ud800': 1}", { a: "\ufffd", "\ufffd": 1 }],
+  [
+    "a lone surrogate becomes a replacement character",
+    "return {a: '\\udfff', '\\ud800': 1}",
+    { a: "\ufffd", "\ufffd": 1 },
+  ],
   ["an escaped surrogate in text stays text", "return {a: '\\\\udfff', b: '😀'}", { a: "\\udfff", b: "😀" }],
   ["NUL survives", "return {a: 'x\\0y'}", { a: "x\0y" }],
   ["a thenable is awaited", "return {then(done) { done({a: 1}) }}", { a: 1 }],
@@ -47,7 +55,10 @@ export function outputsContract(current: Current): void {
     });
 
     it("a key named __proto__ is a key", async () => {
-      const { end } = await runProgram(current(), `output({["__proto__"]: 1}); return JSON.parse('{"__proto__": {"a": 2}}')`);
+      const { end } = await runProgram(
+        current(),
+        `output({["__proto__"]: 1}); return JSON.parse('{"__proto__": {"a": 2}}')`,
+      );
       expect(end).toEqual({ kind: "success", output: '{"__proto__":{"a":2}}' });
     });
 
@@ -84,13 +95,19 @@ export function outputsContract(current: Current): void {
       expect(ending(await runProgram(current(), code, { limits: { outputBytes: 1000 } }))).toBe("success");
     });
 
-    it.each(["console.log", "console.error"])("%s without end is capped, and the server does not grow with it", async (print) => {
-      const before = process.memoryUsage().rss;
-      const result = await runProgram(current(), `const x = 'x'.repeat(1e6); for (let i = 0; i < 2000; i++) ${print}(x)`);
-      expect(ending(result)).toBe("output_too_large");
-      expect(result.stdout.length + result.stderr.length).toBe(megabyte);
-      expect(process.memoryUsage().rss - before).toBeLessThan(100 * megabyte);
-    });
+    it.each(["console.log", "console.error"])(
+      "%s without end is capped, and the server does not grow with it",
+      async (print) => {
+        const before = process.memoryUsage().rss;
+        const result = await runProgram(
+          current(),
+          `const x = 'x'.repeat(1e6); for (let i = 0; i < 2000; i++) ${print}(x)`,
+        );
+        expect(ending(result)).toBe("output_too_large");
+        expect(result.stdout.length + result.stderr.length).toBe(megabyte);
+        expect(process.memoryUsage().rss - before).toBeLessThan(100 * megabyte);
+      },
+    );
 
     it("a structured output of 200 MB is refused", async () => {
       const code = "return {a: 'x'.repeat(2e8)}";
@@ -112,17 +129,26 @@ export function outputsContract(current: Current): void {
     });
 
     it("what a stopped program gave so far is kept", async () => {
-      const result = await runProgram(current(), "output({a: 1}); console.log('x'); console.error('y'); for (;;) {}", { stopAfterMs: 100 });
-      expect([ending(result), result.output, result.stdout, result.stderr]).toEqual(["stopped", { a: 1 }, "x\n", "y\n"]);
+      const result = await runProgram(current(), "output({a: 1}); console.log('x'); console.error('y'); for (;;) {}", {
+        stopAfterMs: 100,
+      });
+      expect([ending(result), result.output, result.stdout, result.stderr]).toEqual([
+        "stopped",
+        { a: 1 },
+        "x\n",
+        "y\n",
+      ]);
     });
 
     it("200 runs that print 1 MB and end at once lose nothing", async () => {
       const code = "output({n: env.n}); console.log('x'.repeat(1e6)); return {done: true}";
       const results = await Promise.all(
-        Array.from({ length: 200 }, (_, n) => runProgram(current(), code, { env: { n }, limits: { outputBytes: 2 * megabyte } })),
+        Array.from({ length: 200 }, (_, n) =>
+          runProgram(current(), code, { env: { n }, limits: { outputBytes: 2 * megabyte } }),
+        ),
       );
       const wrong = results.filter(
-        (result, n) => result.stdout.length !== 1e6 + 1 || result.output["n"] !== n || result.output["done"] !== true,
+        (result, n) => result.stdout.length !== 1e6 + 1 || result.output.n !== n || result.output.done !== true,
       );
       expect(wrong).toEqual([]);
     }, 60_000);

@@ -31,7 +31,7 @@ export function toolsContract(current: Current): void {
 
     it("a call without an argument has no parameters", async () => {
       const result = await runProgram(current(), "return services.a.b()", { tool: echo });
-      expect([result.output["parameters"], result.calls[0]?.parameters]).toEqual(["none", undefined]);
+      expect([result.output.parameters, result.calls[0]?.parameters]).toEqual(["none", undefined]);
     });
 
     it.each([
@@ -43,12 +43,16 @@ export function toolsContract(current: Current): void {
       ["1 MB", "x".repeat(1_000_000)],
     ])("an answer of %s arrives as it is", async (_title, value) => {
       const code = "const v = await services.a.b(); console.log(v === undefined ? 'undefined' : JSON.stringify(v))";
-      const result = await runProgram(current(), code, { tool: () => ({ ok: true, value }), limits: { outputBytes: 2_000_000 } });
+      const result = await runProgram(current(), code, {
+        tool: () => ({ ok: true, value }),
+        limits: { outputBytes: 2_000_000 },
+      });
       expect(result.stdout).toBe(`${value === undefined ? "undefined" : JSON.stringify(value)}\n`);
     });
 
     it("a failed call is a thrown Error with code and status", async () => {
-      const code = "try { await services.a.b() } catch (e) { return [e instanceof Error, e.message, e.code, e.status] }";
+      const code =
+        "try { await services.a.b() } catch (e) { return [e instanceof Error, e.message, e.code, e.status] }";
       const tool = (): ToolAnswer => ({ ok: false, message: 'No "x"', code: "not_found", status: 404 });
       const result = await runProgram(current(), code, { tool });
       expect(result.output).toEqual({ result: [true, 'No "x"', "not_found", 404] });
@@ -62,7 +66,11 @@ export function toolsContract(current: Current): void {
         waiting.push(() => handle.answer(call.callId, { ok: true, value: call.toolId }));
         if (waiting.length === 3) for (const answer of waiting.reverse()) answer();
       };
-      const result = await runProgram(current(), "return Promise.all([services.s.a(), services.s.b(), services.s.c()])", { tool });
+      const result = await runProgram(
+        current(),
+        "return Promise.all([services.s.a(), services.s.b(), services.s.c()])",
+        { tool },
+      );
       expect(result.output).toEqual({ result: ["a", "b", "c"] });
     });
 

@@ -21,7 +21,11 @@ export interface Position {
 export const programFile = "main.js";
 
 export type Compiled =
-  | { readonly ok: true; readonly program: QuickJSHandle; /** From a position in a stack trace to the submitter's. */ locate: Locate }
+  | {
+      readonly ok: true;
+      readonly program: QuickJSHandle /** From a position in a stack trace to the submitter's. */;
+      locate: Locate;
+    }
   | { readonly ok: false; readonly error: string };
 
 export type Locate = (position: Position) => Position | undefined;
@@ -60,7 +64,11 @@ function compilePlain(context: QuickJSContext, source: string): Attempt {
 function compileTyped(context: QuickJSContext, source: string): Attempt {
   const stripped = transpile(`async function main() {\n${source}\n}`);
   const locate = inside(source);
-  if (!stripped.ok) return { ok: false, problem: { message: stripped.message, position: stripped.position && locate(stripped.position) } };
+  if (!stripped.ok)
+    return {
+      ok: false,
+      problem: { message: stripped.message, position: stripped.position && locate(stripped.position) },
+    };
   const locateBoth: Locate = (position) => {
     const original = stripped.locate(position);
     return original && locate(original);
@@ -69,7 +77,10 @@ function compileTyped(context: QuickJSContext, source: string): Attempt {
   const program = evaluate(context, `(${stripped.code}\n)`, false);
   if ("alive" in program) return { ok: true, program, locate: locateBoth };
   // The opening parenthesis shifts the first line, which is the wrapper's own.
-  return { ok: false, problem: { message: program.message, position: program.position && locateBoth(program.position) } };
+  return {
+    ok: false,
+    problem: { message: program.message, position: program.position && locateBoth(program.position) },
+  };
 }
 
 /** A wrapper stands on the line before; its own lines are not the submitter's, and what is wrong behind the end is at the end. */
@@ -87,7 +98,8 @@ function evaluate(context: QuickJSContext, text: string, compileOnly: boolean): 
   if (result.error === undefined) return result.value;
   const error: unknown = context.dump(result.error);
   result.error.dispose();
-  if (typeof error !== "object" || error === null) return { message: "The code cannot be compiled", position: undefined };
+  if (typeof error !== "object" || error === null)
+    return { message: "The code cannot be compiled", position: undefined };
   const { message, stack } = error as { message?: unknown; stack?: unknown };
   const found = /main\.js:(\d+):(\d+)/.exec(String(stack));
   return {

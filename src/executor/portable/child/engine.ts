@@ -52,7 +52,8 @@ export function loadEngine(): Engine {
   const binary = readFileSync(require.resolve("@jitl/quickjs-wasmfile-release-sync/wasm"));
   const compiled = new WebAssembly.Module(exportTable(binary, tableName));
   // CommonJS and ESM builds of the variant differ in where the value sits.
-  const variant = ((variantModule as unknown as { default?: QuickJSSyncVariant }).default ?? variantModule) as QuickJSSyncVariant;
+  const variant = ((variantModule as unknown as { default?: QuickJSSyncVariant }).default ??
+    variantModule) as QuickJSSyncVariant;
   return { newInstance: () => newInstance(compiled, variant) };
 }
 
@@ -135,8 +136,8 @@ interface ModuleInternals {
  * passing through a module that imports it and exports it again: that is all these bytes say.
  */
 const trampoline = new Uint8Array([
-  0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, 1, 9, 1, 0x60, 5, 0x7f, 0x7e, 0x7e, 0x7f, 0x7f, 0, 2, 7, 1, 1, 0x68, 1, 0x66, 0, 0, 7, 5, 1, 1,
-  0x66, 0, 0,
+  0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, 1, 9, 1, 0x60, 5, 0x7f, 0x7e, 0x7e, 0x7f, 0x7f, 0, 2, 7, 1, 1, 0x68, 1, 0x66, 0, 0,
+  7, 5, 1, 1, 0x66, 0, 0,
 ]);
 
 /** One table entry for the life of an instance; the listener behind it changes with the run. */

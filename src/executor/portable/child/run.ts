@@ -143,7 +143,8 @@ export class Run {
     const { cpuMs } = this.#message;
     if (cpuMs !== null && this.#result === undefined) {
       const { user, system } = process.cpuUsage(this.#cpuBefore);
-      if ((user + system) / 1000 > cpuMs) this.#end("thrown", `The program used more than its limit of ${cpuMs} ms of CPU time`);
+      if ((user + system) / 1000 > cpuMs)
+        this.#end("thrown", `The program used more than its limit of ${cpuMs} ms of CPU time`);
     }
     return this.#result !== undefined;
   }
@@ -155,7 +156,11 @@ export class Run {
     } catch (error) {
       this.broken = true;
       if (this.#outOfMemory()) this.#endWithoutMemory();
-      else this.#end("thrown", error instanceof RangeError ? "Maximum call stack size exceeded" : `The engine failed: ${String(error)}`);
+      else
+        this.#end(
+          "thrown",
+          error instanceof RangeError ? "Maximum call stack size exceeded" : `The engine failed: ${String(error)}`,
+        );
     }
   }
 
@@ -243,7 +248,9 @@ export class Run {
   /** The answer is what is wrong with the value, for the program. */
   #emit(json: string): string | undefined {
     if (jsonDepth(json) > runOutputDepthMax) return `it is nested deeper than ${runOutputDepthMax}`;
-    const entries = Object.entries(JSON.parse(json) as object).map(([key, value]) => [key, JSON.stringify(value)] as const);
+    const entries = Object.entries(JSON.parse(json) as object).map(
+      ([key, value]) => [key, JSON.stringify(value)] as const,
+    );
     if (this.#output.merge(entries)) this.#outbox.output(entries);
     else this.#end("output_too_large", `The structured output is larger than ${this.#message.outputBytes} bytes`);
     return undefined;
@@ -254,7 +261,12 @@ export class Run {
     this.#callLast += 1;
     this.#callsWaiting += 1;
     const ids = { serviceId: serviceId.toWellFormed(), toolId: toolId.toWellFormed() };
-    this.#outbox.send({ type: "call", callId: this.#callLast, ...ids, ...(parameters !== undefined && { parameters }) });
+    this.#outbox.send({
+      type: "call",
+      callId: this.#callLast,
+      ...ids,
+      ...(parameters !== undefined && { parameters }),
+    });
     return String(this.#callLast);
   }
 

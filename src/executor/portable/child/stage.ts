@@ -72,14 +72,24 @@ export function setStage(instance: Instance): Stage {
 
   const host = context.newFunction("host", (operation, first, second) => {
     const text = second === undefined || context.typeof(second) === "undefined" ? undefined : context.getString(second);
-    const answer = listener.host(context.getString(operation), first === undefined ? "" : context.getString(first), text);
+    const answer = listener.host(
+      context.getString(operation),
+      first === undefined ? "" : context.getString(first),
+      text,
+    );
     return answer === undefined ? context.undefined : context.newString(answer);
   });
   const install = context.unwrapResult(context.evalCode(bridge, "globals.js"));
   const values = [context.newString(JSON.stringify(bounds)), context.newString(lazy)];
   const installed = context.unwrapResult(context.callFunction(install, context.undefined, host, ...values));
   const entry = (name: keyof GuestEntries): QuickJSHandle => context.getProp(installed, name);
-  const entries = { begin: entry("begin"), main: entry("main"), answer: entry("answer"), fire: entry("fire"), fail: entry("fail") };
+  const entries = {
+    begin: entry("begin"),
+    main: entry("main"),
+    answer: entry("answer"),
+    fire: entry("fire"),
+    fail: entry("fail"),
+  };
   for (const handle of [host, install, installed, ...values]) handle.dispose();
 
   return {

@@ -15,11 +15,19 @@ export function loadTranspiler(): typeof Oxc {
 }
 
 export type Transpiled =
-  | { readonly ok: true; readonly code: string; /** From the code to the wrapped source. */ locate(position: Position): Position | undefined }
+  | {
+      readonly ok: true;
+      readonly code: string /** From the code to the wrapped source. */;
+      locate(position: Position): Position | undefined;
+    }
   | { readonly ok: false; readonly message: string; readonly position: Position | undefined };
 
 export function transpile(wrapped: string): Transpiled {
-  const result = loadTranspiler().transformSync("main.ts", wrapped, { lang: "ts", sourceType: "script", sourcemap: true });
+  const result = loadTranspiler().transformSync("main.ts", wrapped, {
+    lang: "ts",
+    sourceType: "script",
+    sourcemap: true,
+  });
   const error = result.errors.find(({ severity }) => severity === "Error");
   if (error !== undefined || result.code === "") {
     const offset = error?.labels[0]?.start;

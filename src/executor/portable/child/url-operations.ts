@@ -1,5 +1,17 @@
 /** What the guest's URL classes ask for: JSON text in, JSON text out, undefined where the address is none. */
-const parts = ["href", "protocol", "username", "password", "host", "hostname", "port", "pathname", "search", "hash", "origin"] as const;
+const parts = [
+  "href",
+  "protocol",
+  "username",
+  "password",
+  "host",
+  "hostname",
+  "port",
+  "pathname",
+  "search",
+  "hash",
+  "origin",
+] as const;
 type Writable = Exclude<(typeof parts)[number], "origin">;
 
 export function urlOperation(operation: string, json: string): string | undefined {

@@ -1,7 +1,12 @@
 /** DOMException, AbortController and AbortSignal. Runs inside QuickJS: see bridge.ts. */
 export function installAbort(): Record<string, unknown> {
   const setTimer = globalThis.setTimeout as unknown as (action: () => void, ms: number) => number;
-  const codes: Record<string, number> = { InvalidCharacterError: 5, AbortError: 20, TimeoutError: 23, DataCloneError: 25 };
+  const codes: Record<string, number> = {
+    InvalidCharacterError: 5,
+    AbortError: 20,
+    TimeoutError: 23,
+    DataCloneError: 25,
+  };
 
   class DOMException extends Error {
     readonly code: number;
@@ -56,7 +61,9 @@ export function installAbort(): Record<string, unknown> {
       const combined = new AbortSignal(key);
       const first = all.find((signal) => signal.#aborted);
       if (first !== undefined) trigger(combined, first.#reason);
-      else for (const signal of all) signal.addEventListener("abort", () => trigger(combined, signal.#reason), { once: true });
+      else
+        for (const signal of all)
+          signal.addEventListener("abort", () => trigger(combined, signal.#reason), { once: true });
       return combined;
     }
     get aborted(): boolean {

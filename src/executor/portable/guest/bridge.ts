@@ -54,9 +54,13 @@ export function installBridge(host: HostCall, boundsJson: string, lazyJson: stri
     if (typeof value === "function") return `[Function${value.name ? `: ${text(value.name)}` : ""}]`;
     if (typeof value === "bigint") return `${text(value)}n`;
     if (typeof value !== "object" || value === null) return text(value);
-    if (value instanceof PlainError) return parse(host("stack", stringify(describeError(value).stack)) as string) as string;
+    if (value instanceof PlainError)
+      return parse(host("stack", stringify(describeError(value).stack)) as string) as string;
     try {
-      return stringify(value, (_key, inner: unknown) => (typeof inner === "bigint" ? `${text(inner)}n` : inner), 2) ?? text(value);
+      return (
+        stringify(value, (_key, inner: unknown) => (typeof inner === "bigint" ? `${text(inner)}n` : inner), 2) ??
+        text(value)
+      );
     } catch {
       return isArray(value) ? "[Array that JSON cannot hold]" : "[Object that JSON cannot hold]";
     }
@@ -101,13 +105,17 @@ export function installBridge(host: HostCall, boundsJson: string, lazyJson: stri
     try {
       return stringify(value);
     } catch (error) {
-      throw new PlainTypeError(`Cannot store ${what} as JSON: ${describeError(error).message}`);
+      const { message } = describeError(error);
+      // Not a fault of the value: the child has its own words for it.
+      if (message === "out of memory") throw error;
+      throw new PlainTypeError(`Cannot store ${what} as JSON: ${message}`);
     }
   };
 
   const emit = (value: unknown, what: string): void => {
     const json = toJson(value, what);
-    if (json === undefined || json[0] !== "{") throw new PlainTypeError(`Cannot store ${what}: it is not a JSON object`);
+    if (json === undefined || json[0] !== "{")
+      throw new PlainTypeError(`Cannot store ${what}: it is not a JSON object`);
     const problem = host("output", json);
     if (problem !== undefined) throw new PlainTypeError(`Cannot store ${what}: ${problem}`);
   };
@@ -145,7 +153,11 @@ export function installBridge(host: HostCall, boundsJson: string, lazyJson: stri
       }
       const callId = host("call", stringify([serviceId, toolId]), json);
       if (callId === undefined) {
-        throw toolError(`Cannot call tool "${serviceId}.${toolId}": its parameters are nested too deeply`, "invalid_request", 400);
+        throw toolError(
+          `Cannot call tool "${serviceId}.${toolId}": its parameters are nested too deeply`,
+          "invalid_request",
+          400,
+        );
       }
       callsInFlight += 1;
       apply(mapSet, calls, [callId, { resolve, reject }]);
@@ -206,8 +218,12 @@ export function installBridge(host: HostCall, boundsJson: string, lazyJson: stri
     timersWaiting -= 1;
     host("clear", text(id));
   };
-  define("setTimeout", (action: unknown, delayMs?: unknown, ...values: unknown[]) => addTimer(action, delayMs, values, false));
-  define("setInterval", (action: unknown, delayMs?: unknown, ...values: unknown[]) => addTimer(action, delayMs, values, true));
+  define("setTimeout", (action: unknown, delayMs?: unknown, ...values: unknown[]) =>
+    addTimer(action, delayMs, values, false),
+  );
+  define("setInterval", (action: unknown, delayMs?: unknown, ...values: unknown[]) =>
+    addTimer(action, delayMs, values, true),
+  );
   define("clearTimeout", removeTimer);
   define("clearInterval", removeTimer);
   const settled = PlainPromise.resolve();

@@ -1,7 +1,8 @@
 /** structuredClone: values, cycles, dates, maps, sets, buffers, errors. Runs inside QuickJS: see bridge.ts. */
 export function installClone(): Record<string, unknown> {
   const refuse = (what: string): never => {
-    const Refusal = (globalThis as unknown as { DOMException: new (message: string, name: string) => Error }).DOMException;
+    const Refusal = (globalThis as unknown as { DOMException: new (message: string, name: string) => Error })
+      .DOMException;
     throw new Refusal(`${what} could not be cloned`, "DataCloneError");
   };
   const errors = new Map<string, new (message: string) => Error>(

@@ -138,7 +138,8 @@ export function installText(): Record<string, unknown> {
 
   const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   const wrongCharacter = (what: string): Error => {
-    const Wrong = (globalThis as unknown as { DOMException: new (message: string, name: string) => Error }).DOMException;
+    const Wrong = (globalThis as unknown as { DOMException: new (message: string, name: string) => Error })
+      .DOMException;
     return new Wrong(what, "InvalidCharacterError");
   };
 

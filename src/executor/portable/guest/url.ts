@@ -16,7 +16,8 @@ export function installUrl(host: HostCall): Record<string, unknown> {
     constructor(init: unknown = "") {
       if (typeof init === "object" && init !== null) {
         const iterable = (init as { [Symbol.iterator]?: unknown })[Symbol.iterator];
-        if (iterable === undefined) this.#pairs = Object.entries(init).map(([name, value]) => [name, String(value).toWellFormed()]);
+        if (iterable === undefined)
+          this.#pairs = Object.entries(init).map(([name, value]) => [name, String(value).toWellFormed()]);
         else {
           for (const pair of init as Iterable<Iterable<unknown>>) {
             const [name, value, ...rest] = [...pair];
@@ -46,7 +47,9 @@ export function installUrl(host: HostCall): Record<string, unknown> {
       this.#changed?.();
     }
     delete(name: unknown, value?: unknown): void {
-      this.#pairs = this.#pairs.filter(([key, held]) => key !== String(name) || (value !== undefined && held !== String(value)));
+      this.#pairs = this.#pairs.filter(
+        ([key, held]) => key !== String(name) || (value !== undefined && held !== String(value)),
+      );
       this.#changed?.();
     }
     get(name: unknown): string | null {
@@ -129,30 +132,41 @@ export function installUrl(host: HostCall): Record<string, unknown> {
       return url.#parts[name] as string;
     }
     static change(url: URL, name: string, value: string): void {
-      const parts = ask("url-set", [url.#parts["href"], name, value]);
+      const parts = ask("url-set", [url.#parts.href, name, value]);
       if (parts === undefined) throw new TypeError("Invalid URL");
       url.#parts = parts;
-      if (url.#params !== undefined) replace(url.#params, parts["search"] as string);
+      if (url.#params !== undefined) replace(url.#params, parts.search as string);
     }
 
     get searchParams(): URLSearchParams {
-      this.#params ??= attached(this.#parts["search"] as string, () => {
-        this.#parts = ask("url-set", [this.#parts["href"], "search", String(this.#params)]) as Parts;
+      this.#params ??= attached(this.#parts.search as string, () => {
+        this.#parts = ask("url-set", [this.#parts.href, "search", String(this.#params)]) as Parts;
       });
       return this.#params;
     }
     toString(): string {
-      return this.#parts["href"] as string;
+      return this.#parts.href as string;
     }
     toJSON(): string {
-      return this.#parts["href"] as string;
+      return this.#parts.href as string;
     }
   }
 
   const { part, change } = URL;
   Reflect.deleteProperty(URL, "part");
   Reflect.deleteProperty(URL, "change");
-  const writable = ["href", "protocol", "username", "password", "host", "hostname", "port", "pathname", "search", "hash"];
+  const writable = [
+    "href",
+    "protocol",
+    "username",
+    "password",
+    "host",
+    "hostname",
+    "port",
+    "pathname",
+    "search",
+    "hash",
+  ];
   for (const name of [...writable, "origin"]) {
     const accessor: PropertyDescriptor = {
       configurable: true,
