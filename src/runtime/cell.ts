@@ -8,16 +8,18 @@
  * 5. Every caller gets exactly one answer, a refusal, or its deadline.
  * 6. A cell with a turn, messages, waiting callers, running effects or owed work stays in memory.
  */
-import { Failure, isFailure } from "../errors/failure.ts";
+import { type Failure, isFailure } from "../errors/failure.ts";
 import { commandIdsKeptMax, mailboxMessagesMax } from "../limits.ts";
 import type { Outcome, StoredRecord, Write } from "../ports/store.ts";
+import * as failures from "./cell-failures.ts";
 import type { CellHost } from "./cell-host.ts";
 import { planCommit } from "./commit-plan.ts";
 import type { Envelope } from "./envelope.ts";
 import { recordKey } from "./keys.ts";
-import { type Address, type AnyKind, addressText, type Self, type Step } from "./kind.ts";
+import type { Address, AnyKind, Self, Step } from "./kind.ts";
 import { type AnsweredCommand, decodeRecord } from "./record.ts";
 import { backoff, judgeCrash } from "./supervision.ts";
+import { Tickets } from "./tickets.ts";
 
 export type CellPhase = "loading" | "ready" | "turning" | "restarting" | "parked" | "gone";
 
@@ -39,7 +41,7 @@ export class Cell {
   #revision = 0;
   #commands: readonly AnsweredCommand[] = [];
   #queue: Envelope[] = [];
-  #tickets: Map<string, Envelope[]> | undefined;
+  readonly #tickets = new Tickets();
   #crashes: readonly number[] = [];
   #lastAsked: number;
   #loadFailures = 0;
@@ -70,14 +72,8 @@ export class Cell {
       this.#queue.length === 0 &&
       this.#effectsRunning === 0 &&
       !this.#owes &&
-      !this.#hasWaitingCallers()
+      !this.#tickets.areOpen
     );
-  }
-
-  #hasWaitingCallers(): boolean {
-    if (this.#tickets === undefined) return false;
-    for (const waiting of this.#tickets.values()) if (waiting.some((envelope) => !envelope.settled)) return true;
-    return false;
   }
 
   /** Whether it was used since the last time this was asked: the second chance of the passivation sweep. */
@@ -105,18 +101,18 @@ export class Cell {
     }
     if (this.phase === "parked") {
       this.#host.deadLetter(this.address, "parked", envelope.message);
-      envelope.refuse(this.#parkedFailure());
+      envelope.refuse(failures.parked(this.address));
       return;
     }
     if (this.phase === "gone") {
       this.#host.deadLetter(this.address, "stopped", envelope.message);
-      envelope.refuse(new Failure("unavailable", `Actor "${addressText(this.address)}" is moving`));
+      envelope.refuse(failures.leaving(this.address));
       return;
     }
     // An effect's own report is never dropped: there are only as many as effects were decided.
     if (!ownReport && this.#queue.length >= mailboxMessagesMax) {
       this.#host.deadLetter(this.address, "overloaded", envelope.message);
-      envelope.refuse(mailboxFull(this.address, this.#host.clock.now()));
+      envelope.refuse(failures.mailboxFull(this.address, this.#host.clock.now()));
       return;
     }
     this.#queue.push(envelope);
@@ -134,8 +130,7 @@ export class Cell {
   /** Leaves memory. Only when idle, or at shutdown, or because the actor is no longer ours. */
   leave(): void {
     this.phase = "gone";
-    const moving = new Failure("unavailable", `Actor "${addressText(this.address)}" is shutting down`);
-    this.#refuseWaiting(moving, "stopped");
+    this.#refuseWaiting(failures.leaving(this.address), "stopped");
     this.#host.left(this);
     this.#settleQuiet();
   }
@@ -159,7 +154,7 @@ export class Cell {
       stored = await this.#host.store.load(recordKey(this.address));
     } catch (error) {
       // The store does not answer: that is the store's health, not this actor's fault, so it is not counted as a crash.
-      this.lastError = messageOf(error);
+      this.lastError = failures.messageOf(error);
       if (!this.#hasLeft()) this.#restartAfter(backoff(++this.#loadFailures, this.#host.random()));
       return;
     }
@@ -249,7 +244,7 @@ export class Cell {
       outcome = await this.#host.commit(commit);
     } catch (error) {
       if (this.#hasLeft()) {
-        envelope.refuse(isFailure(error) ? error : crashFailure(error));
+        envelope.refuse(isFailure(error) ? error : failures.crashed(error));
         return;
       }
       this.phase = "ready";
@@ -285,25 +280,19 @@ export class Cell {
       return;
     }
     if (outcome === "fenced") {
-      envelope.refuse(new Failure("unavailable", `Actor "${addressText(this.address)}" has another owner now`));
+      envelope.refuse(failures.ownedElsewhere(this.address));
       this.leave();
       return;
     }
-    envelope.refuse(
-      new Failure("unavailable", "The store did not confirm the change; whether it took effect is not known", {
-        retryAfterSeconds: 1,
-      }),
-    );
+    envelope.refuse(failures.unconfirmed());
     this.#restartAfter(backoff(1, this.#host.random()));
   }
 
   #answerAndAct(envelope: Envelope, step: Step<unknown, unknown>): void {
     if (step.defer === undefined) envelope.reply(step.reply);
     else this.#defer(step.defer, envelope);
-    for (const settlement of step.settle ?? []) this.#settle(settlement);
-    if (step.state === null && this.#tickets !== undefined) {
-      this.#refuseTickets(new Failure("not_found", `Actor "${addressText(this.address)}" is gone`));
-    }
+    for (const settlement of step.settle ?? []) this.#tickets.settle(settlement);
+    if (step.state === null) this.#tickets.refuseAll(failures.ended(this.address));
     for (const effect of step.effects ?? []) void this.#perform(effect);
     if (step.passivate === true && this.idle) this.leave();
   }
@@ -311,18 +300,7 @@ export class Cell {
   #defer(ticket: string, envelope: Envelope): void {
     if (!envelope.expectsAnswer) return;
     this.#awaitDeadline(envelope);
-    this.#tickets ??= new Map();
-    const waiting = (this.#tickets.get(ticket) ?? []).filter((other) => !other.settled);
-    this.#tickets.set(ticket, [...waiting, envelope]);
-  }
-
-  #settle(settlement: NonNullable<Step<unknown, unknown>["settle"]>[number]): void {
-    const waiting = this.#tickets?.get(settlement.ticket) ?? [];
-    this.#tickets?.delete(settlement.ticket);
-    for (const envelope of waiting) {
-      if ("failure" in settlement) envelope.refuse(settlement.failure);
-      else envelope.reply(settlement.reply);
-    }
+    this.#tickets.defer(ticket, envelope);
   }
 
   async #perform(effect: unknown): Promise<void> {
@@ -355,10 +333,10 @@ export class Cell {
 
   #crash(error: unknown, envelope: Envelope | undefined): void {
     this.#host.crashed(this.address, error);
-    this.lastError = messageOf(error);
+    this.lastError = failures.messageOf(error);
     if (envelope !== undefined) {
       this.#host.deadLetter(this.address, "crashed", envelope.message);
-      envelope.refuse(crashFailure(error));
+      envelope.refuse(failures.crashed(error));
     }
     if (this.phase === "turning") this.#crashedInTurn = error;
     else if (this.phase === "ready") this.#restartOrPark(error);
@@ -374,7 +352,7 @@ export class Cell {
   #restartAfter(delayMs: number): void {
     this.phase = "restarting";
     this.restarts++;
-    this.#refuseTickets(new Failure("unavailable", `Actor "${addressText(this.address)}" was restarted`));
+    this.#tickets.refuseAll(failures.restarted(this.address));
     this.#host.clock.after(delayMs, () => {
       if (this.phase === "restarting") void this.#load();
     });
@@ -382,23 +360,14 @@ export class Cell {
 
   #park(error: unknown): void {
     this.phase = "parked";
-    this.lastError = messageOf(error);
+    this.lastError = failures.messageOf(error);
     this.#host.parked(this.address, this.lastError);
-    this.#refuseWaiting(this.#parkedFailure(), "parked");
+    this.#refuseWaiting(failures.parked(this.address), "parked");
     this.#settleQuiet();
   }
 
-  #parkedFailure(): Failure {
-    return new Failure("unavailable", `Actor "${addressText(this.address)}" is parked until an operator restarts it`);
-  }
-
-  #refuseTickets(failure: Failure): void {
-    for (const waiting of this.#tickets?.values() ?? []) for (const envelope of waiting) envelope.refuse(failure);
-    this.#tickets = undefined;
-  }
-
   #refuseWaiting(failure: Failure, reason: "parked" | "stopped"): void {
-    this.#refuseTickets(failure);
+    this.#tickets.refuseAll(failure);
     const waiting = this.#queue;
     this.#queue = [];
     for (const envelope of waiting) {
@@ -414,23 +383,4 @@ export class Cell {
   #awaitDeadline(envelope: Envelope): void {
     if (envelope.expectsAnswer && envelope.tick === 0) this.#host.deadlines.add(envelope);
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
-function crashFailure(cause: unknown): Failure {
-  return new Failure("internal", "The request failed inside the server", { cause });
-}
-
-function mailboxFull(address: Address, now: number): Failure {
-  return new Failure("overloaded", `Actor "${addressText(address)}" has ${mailboxMessagesMax} messages waiting`, {
-    exhaustion: {
-      limit: mailboxMessagesMax,
-      remaining: 0,
-      resetAt: Math.ceil(now / 1_000) + 1,
-      retryAfterSeconds: 1,
-    },
-  });
 }

@@ -185,6 +185,10 @@ class PortableExecutor implements Executor {
     if (child.session?.over === true) {
       child.session = undefined;
       child.cancelTimer();
+      // Until it says that it is ready again it must not hang either.
+      child.cancelTimer = this.#options.clock.after(executorStartMs, () =>
+        child.link.kill("it was not ready again in time"),
+      );
     }
     if (reaction === "lied") this.#discard(child, "it broke the protocol");
   }

@@ -23,8 +23,9 @@ export const programFile = "main.js";
 export type Compiled =
   | {
       readonly ok: true;
-      readonly program: QuickJSHandle /** From a position in a stack trace to the submitter's. */;
-      locate: Locate;
+      readonly program: QuickJSHandle;
+      /** From a position in a stack trace to the submitter's. */
+      readonly locate: Locate;
     }
   | { readonly ok: false; readonly error: string };
 

@@ -17,7 +17,8 @@ export function loadTranspiler(): typeof Oxc {
 export type Transpiled =
   | {
       readonly ok: true;
-      readonly code: string /** From the code to the wrapped source. */;
+      readonly code: string;
+      /** From the code to the wrapped source. */
       locate(position: Position): Position | undefined;
     }
   | { readonly ok: false; readonly message: string; readonly position: Position | undefined };
