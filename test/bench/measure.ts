@@ -96,11 +96,14 @@ export function report(
   targets: readonly Target[],
 ): void {
   const judged = targets.map((target) => ({ ...target, measured: short(target.measured), met: isMet(target) }));
-  const rounded = rows.map((row) => Object.fromEntries(Object.entries(row).map(([name, value]) => [name, short(value)])));
+  const rounded = rows.map((row) =>
+    Object.fromEntries(Object.entries(row).map(([name, value]) => [name, short(value)])),
+  );
   const { node, cores, model, load } = machine();
   console.log(JSON.stringify({ bench, node, cores, model, load, rows: rounded, targets: judged }));
   console.log(`\n${about}\nNode ${node}, ${cores} x ${model}, load ${load.toFixed(1)}\n`);
   for (const line of table(rounded)) console.log(`  ${line}`);
+  if (load > cores) console.log("  Others were at work: rates and latencies say little, read the CPU columns");
   for (const { what, atLeast, atMost, measured, met } of judged) {
     const bound = atLeast === undefined ? `at most ${atMost}` : `at least ${atLeast}`;
     console.log(`  ${met ? "met   " : "MISSED"} ${what}: ${measured}, target ${bound}`);
@@ -121,6 +124,8 @@ function table(rows: readonly Readonly<Record<string, string | number>>[]): stri
   const lines = [columns, ...rows.map((row) => columns.map((column) => String(row[column] ?? "")))];
   const widths = columns.map((_, position) => Math.max(...lines.map((line) => line[position]!.length)));
   return lines.map((line) =>
-    line.map((cell, position) => (position === 0 ? cell.padEnd(widths[position]!) : cell.padStart(widths[position]!))).join("  "),
+    line
+      .map((cell, position) => (position === 0 ? cell.padEnd(widths[position]!) : cell.padStart(widths[position]!)))
+      .join("  "),
   );
 }

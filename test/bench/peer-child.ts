@@ -20,7 +20,9 @@ async function runInContext(program: string): Promise<string> {
 
 /** What is used of isolated-vm, whose types are there only once the peers are installed. */
 interface IsolatedVm {
-  Isolate: new (options: { memoryLimit: number }) => {
+  Isolate: new (options: {
+    memoryLimit: number;
+  }) => {
     createContext(): Promise<unknown>;
     compileScript(code: string): Promise<{ run(context: unknown, options: { promise: true }): Promise<string> }>;
     dispose(): void;

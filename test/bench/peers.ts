@@ -56,7 +56,9 @@ async function openChildren(kind: "isolated-vm" | "vm"): Promise<RunProgram> {
   const pending = new Map<number, Pending>();
   const children = Array.from({ length: 2 }, () => {
     // isolated-vm asks for the flag from Node 20 on.
-    const child = fork(fileURLToPath(new URL("./peer-child.ts", import.meta.url)), [kind], { execArgv: ["--no-node-snapshot"] });
+    const child = fork(fileURLToPath(new URL("./peer-child.ts", import.meta.url)), [kind], {
+      execArgv: ["--no-node-snapshot"],
+    });
     child.on("message", ({ id, output, error }: { id: number; output?: string; error?: string }) => {
       const waiting = pending.get(id);
       pending.delete(id);
@@ -85,7 +87,10 @@ function ready(child: ChildProcess): Promise<void> {
 /** A process for each run, with nothing allowed. */
 function runInNode(code: string): Promise<string> {
   const program = `(async () => {\n${code}\n})().then((value) => process.stdout.write(JSON.stringify(value)))`;
-  const child = spawn(process.execPath, ["--permission", "-e", program], { env: {}, stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(process.execPath, ["--permission", "-e", program], {
+    env: {},
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   let output = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
     output += text;

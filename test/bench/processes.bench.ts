@@ -18,7 +18,7 @@ const callers = 8;
 const rounds = 9;
 /** Runs of a round, alone and at once. A process for each run is fifty times slower: fewer tell as much. */
 const runsOf = (way: Way): { readonly alone: number; readonly atOnce: number } =>
-  way === "node-permission" ? { alone: 5, atOnce: 16 } : { alone: 60, atOnce: 160 };
+  way === "node-permission" ? { alone: 4, atOnce: 8 } : { alone: 40, atOnce: 120 };
 
 type Way = "troupe" | Peer;
 type Figure = "p50Ms" | "p99Ms" | "perSecond" | "cpuMs";
@@ -35,11 +35,10 @@ const ways = Object.keys(titles) as Way[];
 
 const opened = await Promise.all(ways.map(async (way) => [way, await open(way)] as const));
 const measured = await inRounds<Way, Figure>(
-  Object.fromEntries(opened.map(([way, { server, run }]) => [way, () => measure(way, server, run)])) as unknown as Record<
-    Way,
-    () => Promise<Sample<Figure>>
-  >,
-  { rounds, warmUps: 2, secondsMax: 45 },
+  Object.fromEntries(
+    opened.map(([way, { server, run }]) => [way, () => measure(way, server, run)]),
+  ) as unknown as Record<Way, () => Promise<Sample<Figure>>>,
+  { rounds, warmUps: 2, secondsMax: 35 },
 );
 for (const [, { close }] of opened) await close();
 
@@ -67,12 +66,16 @@ interface Opened {
 
 async function open(way: Way): Promise<Opened> {
   const server =
-    way === "troupe" ? await startTroupe() : await startProcess(new URL("./peer-host.ts", import.meta.url), { args: [way] });
+    way === "troupe"
+      ? await startTroupe()
+      : await startProcess(new URL("./peer-host.ts", import.meta.url), { args: [way] });
   const pool = new Pool(server.http, { connections: callers });
   const run =
     way === "troupe"
       ? async () => {
-          const { id } = JSON.parse(await request(pool, "POST", "/processes", JSON.stringify({ code: program }))) as { id: number };
+          const { id } = JSON.parse(await request(pool, "POST", "/processes", JSON.stringify({ code: program }))) as {
+            id: number;
+          };
           return request(pool, "GET", `/processes/${id}/output?wait=30`);
         }
       : () => request(pool, "POST", "/run", program);
@@ -90,7 +93,12 @@ async function open(way: Way): Promise<Opened> {
 
 async function request(pool: Pool, method: "GET" | "POST", path: string, body?: string): Promise<string> {
   const headers = body === undefined ? {} : { "content-type": "application/json" };
-  const { statusCode, body: answer } = await pool.request({ method, path, headers, ...(body === undefined ? {} : { body }) });
+  const { statusCode, body: answer } = await pool.request({
+    method,
+    path,
+    headers,
+    ...(body === undefined ? {} : { body }),
+  });
   const text = await answer.text();
   if (statusCode !== 200) throw new Error(`${method} ${path} was answered ${statusCode}: ${text}`);
   return text;

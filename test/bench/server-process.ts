@@ -16,7 +16,11 @@ export interface ServerProcess {
 /** Rejects when it ends before it listens; its own words are on stderr then. */
 export async function startProcess(
   script: URL,
-  { args = [], env = {}, flags = [] }: { args?: readonly string[]; env?: NodeJS.ProcessEnv; flags?: readonly string[] } = {},
+  {
+    args = [],
+    env = {},
+    flags = [],
+  }: { args?: readonly string[]; env?: NodeJS.ProcessEnv; flags?: readonly string[] } = {},
 ): Promise<ServerProcess> {
   const child = spawn(process.execPath, [...flags, fileURLToPath(script), ...args], {
     env: { ...withoutSettings(process.env), ...env },

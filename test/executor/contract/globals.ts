@@ -11,7 +11,7 @@ const cases: readonly (readonly [title: string, code: string, expected: unknown]
   ["setTimeout passes its arguments", "return await new Promise(r => setTimeout(r, 1, 'late'))", "late"],
   [
     "timers fire in order of time, then of setting",
-    "const seen=[]; setTimeout(()=>seen.push(3),40); setTimeout(()=>seen.push(1),1); setTimeout(()=>seen.push(2),20); await new Promise(r=>setTimeout(r,80)); return seen",
+    "const seen=[]; setTimeout(()=>seen.push(1),1); setTimeout(()=>seen.push(2),1); setTimeout(()=>seen.push(3),30); await new Promise(r=>setTimeout(r,60)); return seen",
     [1, 2, 3],
   ],
   [
