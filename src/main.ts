@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 /**
  * The command: `troupe` serves in the foreground, `troupe config check` and `troupe config print` look at the settings.
  * Exit codes follow sysexits: 64 usage, 65 unusable data, 74 I/O, 75 data folder in use, 78 settings; 70 anything else.

@@ -59,8 +59,8 @@ export interface Operation<Input = unknown, Output = unknown> {
   readonly input: z.ZodType<Input>;
   readonly output: z.ZodType<Output>;
   /** From the domain form of the protobuf request to `input`, where the two differ (`no_timeout`). */
-  readonly fromRpc?: (request: Readonly<Record<string, unknown>>) => Record<string, unknown>;
+  fromRpc?(request: Readonly<Record<string, unknown>>): Record<string, unknown>;
   /** Adds to the ordinary deadline of a call, for waits and tool calls, milliseconds. */
-  readonly extraDeadlineMs?: (input: Input) => number;
+  extraDeadlineMs?(input: Input): number;
   run(input: Input, context: CallContext): Promise<Output>;
 }

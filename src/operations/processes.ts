@@ -314,7 +314,7 @@ export function processOperations(options: ProcessOperationsOptions): readonly O
     run: async ({ id }) => ({ stderr: await printed(id, "stderr") }),
   };
 
-  return [create, get, list, remove, run, kill, unload, output, code, stdout, stderr] as unknown as Operation[];
+  return [create, get, list, remove, run, kill, unload, output, code, stdout, stderr];
 }
 
 const createInput = z.object({

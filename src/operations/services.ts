@@ -200,7 +200,7 @@ export function serviceOperations(options: ServiceOperationsOptions): readonly O
     route: { method: "DELETE", path: "/services/{serviceId}", body: "none", status: 204 },
     role: "operator",
     input: byService,
-    output: z.object({}) as unknown as z.ZodType<Record<string, never>>,
+    output: z.object({}),
     run: async ({ serviceId }, context) => {
       await ask(serviceId, { type: "delete" }, context);
       return {};
@@ -308,7 +308,7 @@ export function serviceOperations(options: ServiceOperationsOptions): readonly O
     getSecretsSchema,
     patchSecrets,
     setEnabled,
-  ] as unknown as Operation[];
+  ];
 }
 
 const patchConfigInput = patchInput.extend({ ifMatch: z.string().optional() });

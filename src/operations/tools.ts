@@ -265,12 +265,12 @@ export function toolOperations(options: ToolOperationsOptions): readonly Operati
       answer: { field: "docs", mediaType: "text/markdown" },
     },
     role: "agent",
-    input: z.object({}) as unknown as z.ZodType<Record<string, never>>,
+    input: z.object({}),
     output: z.object({ docs: z.string() }),
     run: async () => ({ docs: environment.docs() }),
   };
 
-  return [list, get, docs, setEnabled, invoke, environmentDocs] as unknown as Operation[];
+  return [list, get, docs, setEnabled, invoke, environmentDocs];
 }
 
 function compare(a: readonly (string | number)[], b: readonly (string | number)[]): number {

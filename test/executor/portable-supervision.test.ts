@@ -27,7 +27,8 @@ describe("portable executor, supervision", () => {
   it("a child killed from outside ends only its own run", async () => {
     const executor = await open(3);
     const victim = runProgram(executor, "output({a: 1}); console.log('x'); for (;;) {}");
-    await until(() => executor.inspect().running === 1);
+    // Children that start use the processor too, so the pool has to be at rest but for this run.
+    await until(() => executor.inspect().running === 1 && executor.inspect().idle === 2);
     const busy = await busiest();
     const beside = runProgram(executor, "await new Promise(r => setTimeout(r, 500)); return 1");
     await until(() => executor.inspect().running === 2);
