@@ -1,7 +1,7 @@
 /** What a service decides, and how its effects report back: real vault, real settings rules, an adapter that fails on demand. */
 import { randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { type ServiceMessage, type ServiceState, serviceKind } from "../../src/actors/service.ts";
+import { configOf, type ServiceMessage, type ServiceState, serviceKind } from "../../src/actors/service.ts";
 import { openHydrations } from "../../src/adapters/hydrations.ts";
 import { Failure, isFailure } from "../../src/errors/failure.ts";
 import type { Adapter, Hydration } from "../../src/ports/adapter.ts";
@@ -47,7 +47,7 @@ const install: ServiceMessage = {
   definition,
 };
 
-async function openService() {
+async function openService(installation: ServiceMessage = install) {
   const clock = new ManualClock();
   const store = await openMemoryStore({ clock, log: silentLog });
   const system = new System({ store, clock, log: silentLog });
@@ -76,7 +76,7 @@ async function openService() {
       (error: unknown) => (isFailure(error) ? `${error.kind}: ${error.message}` : `crash: ${error}`),
     );
   const state = async (): Promise<ServiceState | null> => (await services.query("pets")).state;
-  await ask(install);
+  await ask(installation);
   return { ask, refused, state, services, store, toy, hydrations, registry };
 }
 
@@ -192,6 +192,50 @@ describe("a service", () => {
     expect(await state()).toMatchObject({
       config: { host: "h", size: 1 },
       secretsPresent: ["/token", "/basic/password"],
+    });
+  });
+
+  it("takes 200 patches at once, each adding a key of its own: all are stored, and each answer has its own", async () => {
+    const open = { ...definition, configSchema: { type: "object" } };
+    const { ask, state } = await openService({ ...install, definition: open });
+    const keys = Array.from({ length: 200 }, (_, number) => `key${number}`);
+    const answers = await Promise.all(keys.map((key, number) => ask(config(add(`/${key}`, number)))));
+    answers.forEach((answer, number) => {
+      expect(answer.config[`key${number}`]).toBe(number);
+    });
+    expect(Object.keys((await state())?.config ?? {}).sort()).toEqual([...keys].sort());
+  });
+
+  it("stores nothing of a patch that fails half way", async () => {
+    const { ask, refused, state } = await openService();
+    await ask(config(add("/host", "h")));
+    const before = await state();
+    expect(await refused(config(add("/size", 1), { op: "replace", path: "/missing", value: 2 }))).toMatch(
+      /^invalid_request/,
+    );
+    expect(await state()).toEqual(before);
+  });
+
+  it("keeps values its schema no longer defines, and takes no new ones", async () => {
+    const { ask, state } = await openService({
+      ...install,
+      definition: { ...definition, configSchema: { type: "object" } },
+    });
+    await ask(config(add("/old", 1), add("/host", "h")));
+    // As an update of the definition would: the schema narrows while the values stay.
+    const narrowed = { ...((await state()) as ServiceState), configSchema: definition.configSchema };
+    const { decide } = serviceKind;
+    const told = (patch: unknown[]): unknown =>
+      configOf(decide(narrowed, { type: "patchConfig", patch }, 0).state as ServiceState);
+    expect(told([{ op: "replace", path: "/host", value: "i" }])).toEqual({
+      config: { old: 1, host: "i" },
+      outdated: ["/old"],
+    });
+    expect(() => told([add("/new", 1)])).toThrow('does not allow "/new"');
+    expect(told([{ op: "remove", path: "/old" }])).toEqual({ config: { host: "h" }, outdated: [] });
+    expect(told([{ op: "remove", path: "/never/there" }])).toEqual({
+      config: { old: 1, host: "h" },
+      outdated: ["/old"],
     });
   });
 
