@@ -193,3 +193,25 @@ export const runOutputDepthMax = 512;
 /** Old processes deleted in one step of the retention sweep, and the rest between sweeps. */
 export const retentionPageMax = 100;
 export const retentionSweepMs = 60_000;
+
+/** One exchange with a registry or a token endpoint: look-up, redirects and body included. */
+export const registryExchangeMs = 10_000;
+/** One read of a registry, however it goes: the wait for a token, the exchange, and its repetition after a 401. */
+export const registryReadMs = 15_000;
+/** Downloading one artifact: the largest, 30 MiB, at 1 MiB a second. */
+export const registryArtifactMs = 30_000;
+/** Well-known document: real ones are under 4 KiB. */
+export const wellKnownBytesMax = 256 * 1024;
+/** Capability page or entry descriptor: 200 entries with long descriptions are some 400 KiB. */
+export const registryDocumentBytesMax = 1024 * 1024;
+/** Answer of a token endpoint. */
+export const tokenAnswerBytesMax = 64 * 1024;
+/** An access token or key in one header: more than most servers accept for all headers together. */
+export const credentialCharactersMax = 16 * 1024;
+/** Ids a registry gives to itself and its entries, and header names it asks for: they become keys and path segments. */
+export const registrySlugCharactersMax = 256;
+/** Foreign text quoted in an error. */
+export const foreignQuoteCharactersMax = 64;
+/** Life of a token whose endpoint does not say (API document section 8), and the longest believed: both are renewed anyway. */
+export const tokenLifetimeDefaultMs = 3_600_000;
+export const tokenLifetimeMaxMs = 365 * 24 * 3_600_000;

@@ -30,3 +30,20 @@ export interface Fetcher {
   fetch(request: OutboundRequest): Promise<OutboundAnswer>;
   close(): Promise<void>;
 }
+
+/** What a credential is decided by: where this hop goes, and the address its connection is made to. */
+export interface CredentialHop {
+  readonly url: URL;
+  readonly address: string;
+}
+
+/** The part of the outbound client that registries need: headers decided anew for every hop and address. */
+export interface CredentialedFetcher {
+  /** `credentials` answers with headers for this hop only, or throws a Failure: then nothing is sent. */
+  fetchAs(
+    request: OutboundRequest,
+    credentials: (hop: CredentialHop) => Readonly<Record<string, string>>,
+  ): Promise<OutboundAnswer>;
+  /** The addresses of a URL's host, all allowed. Rejects with upstream_failed; its cause is the look-up's error, if that failed. */
+  approve(url: string): Promise<readonly string[]>;
+}

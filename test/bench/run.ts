@@ -18,6 +18,12 @@ const names = readdirSync(here)
   .map((file) => file.slice(0, -suffix.length))
   .filter((name) => asked.length === 0 || asked.includes(name));
 
+const unknown = asked.filter((name) => !names.includes(name));
+if (unknown.length > 0) {
+  console.error(`There is no benchmark called "${unknown.join('", "')}"`);
+  process.exit(64);
+}
+
 const results: unknown[] = [];
 const broken: string[] = [];
 for (const name of names) {

@@ -27,6 +27,9 @@ export async function startProcess(
     stdio: ["ignore", "pipe", "inherit"],
   });
   const ended = once(child, "exit");
+  // A benchmark that breaks leaves nothing behind.
+  const kill = (): void => void child.kill("SIGKILL");
+  process.once("exit", kill);
   const lines = createInterface({ input: child.stdout });
   const http = await new Promise<string>((resolve, reject) => {
     lines.on("line", (line) => {
@@ -40,6 +43,7 @@ export async function startProcess(
     http,
     pid: child.pid as number,
     async stop() {
+      process.off("exit", kill);
       child.kill("SIGTERM");
       await ended;
     },

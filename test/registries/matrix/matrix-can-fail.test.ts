@@ -1,0 +1,100 @@
+/**
+ * The matrix itself: a reader that follows the oracle passes every cell, and readers with one wrong rule each are found out. So
+ * a green matrix means something.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Hop } from "../../../src/egress/egress.ts";
+import { generateCells } from "./cells.ts";
+import { insecureCidrs } from "./network.ts";
+import { decide } from "./oracle.ts";
+import { type Fault, play } from "./play.ts";
+import { type Policy, policyReader } from "./policy-reader.ts";
+import { openTheatre, type Theatre } from "./stage.ts";
+
+let theatre: Theatre;
+beforeAll(async () => {
+  theatre = await openTheatre();
+});
+afterAll(() => theatre.close());
+
+const right: Policy = (base, { url, address }) =>
+  decide({ base: base.href, hop: url.href, connected: address, resolved: [address], insecureCidrs });
+
+/** The right rule, asked about a path that was changed first. */
+const overPath =
+  (change: (pathname: string) => string): Policy =>
+  (base, hop) =>
+    right(base, withUrl(hop, { pathname: change(hop.url.pathname) }), 0);
+
+const wrong: readonly (readonly [rule: string, Policy, Fault])[] = [
+  ["attaches everywhere", () => "attach", "leak"],
+  ["never attaches", () => "anonymous", "false strip"],
+  ["decides once, on the first hop", (base, hop, number) => (number === 0 ? right(base, hop, 0) : "attach"), "leak"],
+  [
+    "forgets the credential after the first hop",
+    (base, hop, number) => (number === 0 ? right(base, hop, 0) : "anonymous"),
+    "false strip",
+  ],
+  ["compares hosts without ports", (base, hop) => right(base, withUrl(hop, { port: base.port }), 0), "leak"],
+  ["compares origins without paths", overPath(() => "/api/x"), "leak"],
+  [
+    "compares hosts without schemes",
+    (base, hop) => (hop.url.host === base.host && hop.url.pathname.startsWith("/api") ? "attach" : right(base, hop, 0)),
+    "leak",
+  ],
+  [
+    "compares paths as text",
+    (base, hop) =>
+      hop.url.href.startsWith(base.href) ? right(base, withUrl(hop, { pathname: "/api/x" }), 0) : right(base, hop, 0),
+    "leak",
+  ],
+  ["compares paths in any case", overPath((pathname) => pathname.toLowerCase()), "leak"],
+  ["takes encoded slashes for letters", overPath((pathname) => pathname.replace(/%2f|%5c/gi, "-")), "leak"],
+  [
+    "wants a slash after the prefix",
+    (base, hop) => (hop.url.pathname === "/api" ? "anonymous" : right(base, hop, 0)),
+    "false strip",
+  ],
+  [
+    "drops queries in scope",
+    (base, hop, number) => (number > 0 && hop.url.search !== "" ? "anonymous" : right(base, hop, 0)),
+    "false strip",
+  ],
+  ["takes every address for safe", (base, hop) => right(base, { ...hop, address: "127.0.0.1" }, 0), "leak"],
+  [
+    "takes no address for safe",
+    (base, hop) => (hop.url.protocol === "http:" && right(base, hop, 0) === "attach" ? "refuse" : right(base, hop, 0)),
+    "false strip",
+  ],
+  [
+    "goes on anonymously instead of refusing",
+    (base, hop) => (right(base, hop, 0) === "refuse" ? "anonymous" : right(base, hop, 0)),
+    "not refused",
+  ],
+];
+
+function withUrl(hop: Hop, change: { readonly pathname?: string; readonly port?: string }): Hop {
+  return { ...hop, url: Object.assign(new URL(hop.url), change) };
+}
+
+async function firstFault(policy: Policy, wanted: Fault): Promise<string | undefined> {
+  const stage = theatre.stage((parts) => policyReader(parts, policy));
+  for (const cell of generateCells({ ...theatre, rounds: 1 })) {
+    const { findings } = await play(cell, stage);
+    if (findings.some(({ fault }) => fault === wanted)) return cell.name;
+  }
+  return undefined;
+}
+
+describe("the matrix can fail", () => {
+  test("a reader that does as the oracle says has no finding in any cell", async () => {
+    const stage = theatre.stage((parts) => policyReader(parts, right));
+    const findings = [];
+    for (const cell of generateCells({ ...theatre, rounds: 1 })) findings.push(...(await play(cell, stage)).findings);
+    expect(findings).toEqual([]);
+  });
+
+  test.each(wrong)("a reader that %s is found out", async (_rule, policy, fault) => {
+    expect(await firstFault(policy, fault)).toBeDefined();
+  });
+});
