@@ -62,8 +62,8 @@ export const toolAnswerBytesMax = 10 * 1024 * 1024;
 export const toolCallsInFlightMax = 256;
 /** A run told to stop gets this long before its child process is killed. */
 export const stopGraceMs = 1_000;
-/** Runs served by one child of the portable executor before it is replaced. */
-export const runsPerChildMax = 200;
+/** Runs served by one child of the portable executor: a new child costs some 200 runs' worth of processor time. */
+export const runsPerChildMax = 2_000;
 
 /** Commits and their text waiting for a synced batch before `overloaded`: about a second of writing on an ordinary disk. */
 export const commitsQueuedMax = 20_000;
@@ -215,3 +215,5 @@ export const foreignQuoteCharactersMax = 64;
 /** Life of a token whose endpoint does not say (API document section 8), and the longest believed: both are renewed anyway. */
 export const tokenLifetimeDefaultMs = 3_600_000;
 export const tokenLifetimeMaxMs = 365 * 24 * 3_600_000;
+/** Keys read from LevelDB in one hop through its thread pool. */
+export const readKeysTogetherMax = 512;

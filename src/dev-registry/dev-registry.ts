@@ -3,13 +3,14 @@
  * of them, and for tests. It is a foreign system: it knows nothing of the server that talks to it, records every request, and
  * changes its behaviour while it runs.
  */
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { type AddressInfo, isIPv6 } from "node:net";
 import { type Behaviour, defaultBehaviour } from "./behaviour.ts";
-import { type Fault, send, sendSpoilt } from "./faults.ts";
+import { FaultCounter, send, sendSpoilt } from "./faults.ts";
 import { honestReply } from "./honest-reply.ts";
+import { bodyBytesMax, type RecordedRequest, Recording } from "./recording.ts";
 import { errorReply } from "./reply.ts";
-import { paths, type RouteName, routeOf } from "./routes.ts";
+import { paths, routeOf } from "./routes.ts";
 import { TokenBook } from "./token-book.ts";
 
 export interface DevRegistryOptions extends Partial<Behaviour> {
@@ -21,18 +22,6 @@ export interface DevRegistryOptions extends Partial<Behaviour> {
   readonly basePath?: string;
   /** Epoch milliseconds, by which tokens expire. */
   readonly now?: () => number;
-}
-
-export interface RecordedRequest {
-  readonly route: RouteName;
-  readonly method: string;
-  /** Still percent-encoded, without the query. */
-  readonly path: string;
-  /** A list only when a name is repeated. */
-  readonly query: Readonly<Record<string, string | readonly string[]>>;
-  readonly headers: IncomingHttpHeaders;
-  /** Empty until it has arrived. */
-  readonly body: string;
 }
 
 export interface DevRegistry {
@@ -47,24 +36,19 @@ export interface DevRegistry {
   set(changes: Partial<Behaviour>): void;
   /** Without a token: all that were issued so far. */
   revoke(token?: string): void;
-  /** Ends open connections too. */
+  /** Ends open connections too. Safe to call twice. */
   close(): Promise<void>;
 }
 
-/** A fixture that is left running must not fill the memory. */
-const requestsKeptMax = 10_000;
-/** Of a request; the largest is a form with credentials. */
-const bodyBytesMax = 64 * 1024;
-
-/** Rejects when the port is taken, or the base path is not one. */
+/** Rejects when the address cannot be had, or the base path is not one. */
 export async function startDevRegistry(options: DevRegistryOptions = {}): Promise<DevRegistry> {
   const { host = "127.0.0.1", port = 0, basePath = "", now = Date.now, ...changes } = options;
   if (!/^(\/[A-Za-z0-9._~-]+)*$/.test(basePath)) throw new Error(`Base path "${basePath}" must be like "/some/path"`);
   const tokens = new TokenBook(now);
-  const requests: RecordedRequest[] = [];
+  const recording = new Recording();
   const closing = new AbortController();
   let behaviour: Behaviour = { ...defaultBehaviour, ...changes };
-  let suffered = new Map<Fault, number>();
+  let faults = new FaultCounter(behaviour.faults);
 
   const server = createServer((request, response) => {
     serve(request, response).catch((error: unknown) => {
@@ -72,85 +56,60 @@ export async function startDevRegistry(options: DevRegistryOptions = {}): Promis
       send(response, errorReply(500, "internal", error instanceof Error ? error.message : "Something broke"));
     });
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(port, host, resolve);
-  });
-  const taken = (server.address() as AddressInfo).port;
-  const origin = new URL(`http://${isIPv6(host) ? `[${host}]` : host}:${taken}`).origin;
-  const place = { origin, basePath };
+  const origin = await listen(server, host, port);
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const disconnected = new AbortController();
+    response.once("close", () => disconnected.abort());
     const { method = "", headers } = request;
     // By hand: URL would resolve dot segments, and what a client really asked for is the point of a recording.
     const [path = "", search = ""] = (request.url ?? "").split(/\?(.*)/s);
     const query = new URLSearchParams(search);
     const route = routeOf(path, basePath);
-    const recorded = { route: route.name, method, path, query: grouped(query), headers, body: "" };
-    record(recorded);
-    const asked = behaviour;
-    const fault = nextFault(asked.faults[route.name]);
-    const disconnected = new AbortController();
-    response.once("close", () => disconnected.abort());
-    const body = await readBody(request);
-    recorded.body = body ?? "";
+    const fault = faults.next(route.name);
+    const answering = { behaviour, place: { origin, basePath }, tokens };
+    const body = await recording.add(request, { route: route.name, path }, query);
     const reply =
       body === undefined
         ? errorReply(413, "too_large", `The body is larger than ${bodyBytesMax} bytes`, { Connection: "close" })
-        : honestReply({ route, method, path, query, headers, body }, { behaviour: asked, place, tokens });
+        : honestReply({ route, method, path, query, headers, body }, answering);
     if (fault === undefined) return send(response, reply);
     const signal = AbortSignal.any([closing.signal, disconnected.signal]);
     await sendSpoilt(fault, reply, { path, query, response, signal });
   }
 
-  function record(request: RecordedRequest): void {
-    requests.push(request);
-    if (requests.length > requestsKeptMax) requests.shift();
-  }
-
-  function nextFault(fault: Fault | undefined): Fault | undefined {
-    if (fault?.times === undefined) return fault;
-    const count = (suffered.get(fault) ?? 0) + 1;
-    suffered.set(fault, count);
-    return count <= fault.times ? fault : undefined;
-  }
-
+  let closed: Promise<void> | undefined;
   return {
     url: `${origin}${basePath}/`,
     origin,
     tokenEndpoint: `${origin}${paths.token(basePath)}`,
-    requests,
+    requests: recording.requests,
     set: (more) => {
       behaviour = { ...behaviour, ...more };
-      if (more.faults !== undefined) suffered = new Map();
+      if (more.faults !== undefined) faults = new FaultCounter(more.faults);
     },
     revoke: (token) => tokens.revoke(token),
     close: () => {
       closing.abort();
-      server.closeAllConnections();
-      return new Promise((resolve, reject) => server.close((error) => (error ? reject(error) : resolve())));
+      closed ??= closeServer(server);
+      return closed;
     },
   };
 }
 
-function grouped(query: URLSearchParams): Record<string, string | readonly string[]> {
-  const names = [...new Set(query.keys())];
-  return Object.fromEntries(
-    names.map((name) => {
-      const [first = "", ...others] = query.getAll(name);
-      return [name, others.length === 0 ? first : [first, ...others]];
-    }),
-  );
+/** The origin it listens on. */
+async function listen(server: Server, host: string, port: number): Promise<string> {
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, host, resolve);
+  });
+  const { port: taken } = server.address() as AddressInfo;
+  return new URL(`http://${isIPv6(host) ? `[${host}]` : host}:${taken}`).origin;
 }
 
-/** undefined: larger than any request has to be; the rest is not read. */
-async function readBody(request: IncomingMessage): Promise<string | undefined> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > bodyBytesMax) return undefined;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString("utf8");
+function closeServer(server: Server): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.close((error) => (error ? reject(error) : resolve()));
+    server.closeAllConnections();
+  });
 }

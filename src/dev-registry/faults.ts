@@ -6,6 +6,7 @@ import type { ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import type { Reply } from "./reply.ts";
+import type { RouteName } from "./routes.ts";
 
 export type Fault = (
   | { readonly do: "delay"; readonly ms: number }
@@ -46,6 +47,23 @@ interface Redirect {
   readonly origin?: string;
   /** So many redirects, then the answer; without it, there is no end. */
   readonly hops?: number;
+}
+
+/** Which request suffers: counts by route, from one until `times`. */
+export class FaultCounter {
+  readonly #faults: Readonly<Partial<Record<RouteName, Fault>>>;
+  readonly #suffered = new Map<RouteName, number>();
+
+  constructor(faults: Readonly<Partial<Record<RouteName, Fault>>>) {
+    this.#faults = faults;
+  }
+
+  next(route: RouteName): Fault | undefined {
+    const fault = this.#faults[route];
+    const count = (this.#suffered.get(route) ?? 0) + 1;
+    this.#suffered.set(route, count);
+    return fault?.times !== undefined && count > fault.times ? undefined : fault;
+  }
 }
 
 export interface Exchange {

@@ -31,6 +31,9 @@ export interface LauncherOptions {
   readonly random?: () => number;
 }
 
+/** A ready-made reason: the default one captures a stack for each run. */
+const runEnded = new Failure("cancelled", "The program has ended");
+
 interface Waiting {
   readonly admitted: () => void;
 }
@@ -101,7 +104,7 @@ export class RunQueue implements Launcher {
         toolCall: (call) => void this.#answer(handle, launch, call, calls.signal),
         ended: (end) => {
           cancelTimer?.();
-          calls.abort();
+          calls.abort(runEnded);
           this.#executing.delete(name);
           const captured = { stdout: stdout.join(""), stderr: stderr.join("") };
           ended({ ...(timedOut ? timeoutResult(launch, end) : resultOf(end)), ...captured });

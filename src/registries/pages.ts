@@ -19,9 +19,8 @@ import {
  */
 export function pageUrl(capabilityUrl: string, { query, kind, type, cursor, limit }: BrowseQuery): string {
   const given = { query, kind, type, cursor, limit: String(limit) };
-  const asked = new URLSearchParams(
-    Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
-  );
+  const asked = new URLSearchParams();
+  for (const [name, value] of Object.entries(given)) if (value !== undefined) asked.set(name, value);
   const url = new URL(capabilityUrl);
   const carried = url.search
     .slice(1)

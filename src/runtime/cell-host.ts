@@ -4,12 +4,15 @@ import type { Commit, Outcome, Store, Write } from "../ports/store.ts";
 import type { Cell } from "./cell.ts";
 import type { DeadLetterReason } from "./dead-letters.ts";
 import type { Deadlines } from "./deadlines.ts";
+import type { Envelope } from "./envelope.ts";
 import type { Address, AnyKind } from "./kind.ts";
 
 export interface CellHost {
   readonly clock: Clock;
   readonly store: Store;
   readonly deadlines: Deadlines;
+  /** Called when a waiting caller has its answer. */
+  readonly forgetDeadline: (envelope: Envelope) => void;
   random(): number;
   portsOf(kind: AnyKind): unknown;
   commit(commit: Commit): Promise<Outcome>;

@@ -9,12 +9,12 @@
  * 6. A cell with a turn, messages, waiting callers, running effects or owed work stays in memory.
  */
 import { type Failure, isFailure } from "../errors/failure.ts";
-import { commandIdsKeptMax, mailboxMessagesMax } from "../limits.ts";
+import { callDeadlineMs, commandIdsKeptMax, mailboxMessagesMax } from "../limits.ts";
 import type { Outcome, StoredRecord, Write } from "../ports/store.ts";
 import * as failures from "./cell-failures.ts";
 import type { CellHost } from "./cell-host.ts";
 import { planCommit } from "./commit-plan.ts";
-import type { Envelope } from "./envelope.ts";
+import { type AskOptions, Envelope } from "./envelope.ts";
 import { recordKey } from "./keys.ts";
 import type { Address, AnyKind, Self, Step } from "./kind.ts";
 import { type AnsweredCommand, decodeRecord } from "./record.ts";
@@ -33,8 +33,10 @@ export class Cell {
   readonly pid: number;
   phase: CellPhase = "loading";
   state: unknown = null;
-  /** Monotonic time of the last message; the passivation sweep reads it. */
-  lastUsed: number;
+  /** Set by every message, cleared by whoever looks for actors to let go: a flag costs less than a time. */
+  used = true;
+  /** Sweeps that found it unused, one after another. */
+  sweepsUnused = 0;
   restarts = 0;
   lastError: string | undefined;
   readonly #host: CellHost;
@@ -43,7 +45,6 @@ export class Cell {
   #queue: Envelope[] = [];
   readonly #tickets = new Tickets();
   #crashes: readonly number[] = [];
-  #lastAsked: number;
   #loadFailures = 0;
   #effectsRunning = 0;
   /** An effect crashed while a turn was being persisted: the turn ends first, then the cell restarts. */
@@ -56,8 +57,6 @@ export class Cell {
     this.kind = kind;
     this.address = address;
     this.pid = pid;
-    this.lastUsed = host.clock.monotonic();
-    this.#lastAsked = this.lastUsed;
     void this.#load();
   }
 
@@ -76,13 +75,6 @@ export class Cell {
     );
   }
 
-  /** Whether it was used since the last time this was asked: the second chance of the passivation sweep. */
-  takeRecentlyUsed(): boolean {
-    const used = this.lastUsed > this.#lastAsked;
-    this.#lastAsked = this.lastUsed;
-    return used;
-  }
-
   /** Resolves once nothing is queued, turning or being performed; also when parked. */
   quiet(): Promise<void> {
     if (this.#isQuiet()) return Promise.resolve();
@@ -91,32 +83,57 @@ export class Cell {
     });
   }
 
-  /** An idle cell takes its turn in the caller's stack; otherwise the message waits. */
-  deliver(envelope: Envelope, ownReport = false): void {
-    this.lastUsed = this.#host.clock.monotonic();
-    if (this.phase === "ready" && this.#queue.length === 0) {
-      this.#turn(envelope);
-      if (this.phase === "ready") this.#drain();
-      return;
+  /** An idle cell decides in the caller's stack; what changes nothing is answered without further ado. */
+  ask(message: unknown, options: AskOptions): Promise<unknown> {
+    this.used = true;
+    const { commandId } = options;
+    let step: Step<unknown, unknown> | undefined;
+    if (this.phase === "ready" && this.#queue.length === 0 && commandId === undefined) {
+      try {
+        step = this.kind.decide(this.state, message, this.#host.clock.now());
+      } catch (error) {
+        const refusal = isFailure(error) ? error : failures.crashed(error);
+        if (!isFailure(error)) this.#crash(error, message);
+        this.#drain();
+        return Promise.reject(refusal);
+      }
+      if (step.state === this.state && isOnlyAnswer(step)) {
+        if (this.state === null) this.#drain();
+        return Promise.resolve(step.reply);
+      }
     }
+    return new Promise((resolve, reject) => {
+      const deadline = options.deadline ?? this.#host.clock.monotonic() + callDeadlineMs;
+      const envelope = new Envelope(message, deadline, commandId, resolve, reject, this.#host.forgetDeadline);
+      if (step === undefined) this.#accept(envelope, false);
+      else {
+        this.#take(envelope, step);
+        this.#drain();
+      }
+    });
+  }
+
+  /** Nobody waits. An effect's own report is never dropped: there are only as many as effects were decided. */
+  tell(message: unknown, ownReport: boolean): void {
+    this.used = true;
+    this.#accept(new Envelope(message, Number.POSITIVE_INFINITY), ownReport);
+  }
+
+  #accept(envelope: Envelope, ownReport: boolean): void {
     if (this.phase === "parked") {
       this.#host.deadLetter(this.address, "parked", envelope.message);
       envelope.refuse(failures.parked(this.address));
-      return;
-    }
-    if (this.phase === "gone") {
+    } else if (this.phase === "gone") {
       this.#host.deadLetter(this.address, "stopped", envelope.message);
       envelope.refuse(failures.leaving(this.address));
-      return;
-    }
-    // An effect's own report is never dropped: there are only as many as effects were decided.
-    if (!ownReport && this.#queue.length >= mailboxMessagesMax) {
+    } else if (!ownReport && this.#queue.length >= mailboxMessagesMax) {
       this.#host.deadLetter(this.address, "overloaded", envelope.message);
       envelope.refuse(failures.mailboxFull(this.address, this.#host.clock.now()));
-      return;
+    } else {
+      this.#queue.push(envelope);
+      if (this.phase === "ready") this.#drain();
+      else this.#awaitDeadline(envelope);
     }
-    this.#queue.push(envelope);
-    this.#awaitDeadline(envelope);
   }
 
   /** An operator's restart: forgets the crashes that led to parking. */
@@ -208,10 +225,14 @@ export class Cell {
     try {
       step = this.kind.decide(this.state, envelope.message, this.#host.clock.now());
     } catch (error) {
-      if (isFailure(error)) envelope.refuse(error);
-      else this.#crash(error, envelope);
+      envelope.refuse(isFailure(error) ? error : failures.crashed(error));
+      if (!isFailure(error)) this.#crash(error, envelope.message);
       return;
     }
+    this.#take(envelope, step);
+  }
+
+  #take(envelope: Envelope, step: Step<unknown, unknown>): void {
     if (step.state === this.state && step.blobs === undefined) {
       this.#answerAndAct(envelope, step);
       return;
@@ -249,8 +270,8 @@ export class Cell {
       }
       this.phase = "ready";
       // A Failure of the store (full queue, failing): nothing was written.
-      if (isFailure(error)) envelope.refuse(error);
-      else this.#crash(error, envelope);
+      envelope.refuse(isFailure(error) ? error : failures.crashed(error));
+      if (!isFailure(error)) this.#crash(error, envelope.message);
       this.#endTurn();
       return;
     }
@@ -331,13 +352,11 @@ export class Cell {
     for (const effect of this.kind.owed(this.state)) void this.#perform(effect);
   }
 
-  #crash(error: unknown, envelope: Envelope | undefined): void {
+  /** `message`: the one that was being handled, and is dropped; undefined when an effect crashed. */
+  #crash(error: unknown, message: unknown): void {
     this.#host.crashed(this.address, error);
     this.lastError = failures.messageOf(error);
-    if (envelope !== undefined) {
-      this.#host.deadLetter(this.address, "crashed", envelope.message);
-      envelope.refuse(failures.crashed(error));
-    }
+    if (message !== undefined) this.#host.deadLetter(this.address, "crashed", message);
     if (this.phase === "turning") this.#crashedInTurn = error;
     else if (this.phase === "ready") this.#restartOrPark(error);
   }
@@ -383,4 +402,14 @@ export class Cell {
   #awaitDeadline(envelope: Envelope): void {
     if (envelope.expectsAnswer && envelope.tick === 0) this.#host.deadlines.add(envelope);
   }
+}
+
+function isOnlyAnswer({ blobs, defer, settle, effects, passivate }: Step<unknown, unknown>): boolean {
+  return (
+    blobs === undefined &&
+    defer === undefined &&
+    settle === undefined &&
+    effects === undefined &&
+    passivate === undefined
+  );
 }

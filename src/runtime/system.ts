@@ -3,7 +3,7 @@
  * (resident actors, deadlines, dead letters, wakes). It knows kinds only through their interface.
  */
 import { Failure } from "../errors/failure.ts";
-import { callDeadlineMs, passivateIdleMs, residentActorsMax } from "../limits.ts";
+import { passivateIdleMs, residentActorsMax } from "../limits.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
 import type { Commit, Outcome, Store, Write } from "../ports/store.ts";
@@ -12,7 +12,7 @@ import { Cell } from "./cell.ts";
 import type { CellHost } from "./cell-host.ts";
 import { type DeadLetterReason, DeadLetters } from "./dead-letters.ts";
 import { Deadlines } from "./deadlines.ts";
-import { type AskOptions, Envelope, refuseCycle } from "./envelope.ts";
+import { type AskOptions, type Envelope, refuseCycle } from "./envelope.ts";
 import { blobKey, blobPrefix, indexPrefix, owedIndex, recordKey, sequenceKey } from "./keys.ts";
 import { type Address, type AnyKind, addressText, type Kind } from "./kind.ts";
 import { decodeRecord } from "./record.ts";
@@ -35,11 +35,22 @@ export interface Seen<State> {
   readonly pid: number | null;
 }
 
+interface Registered {
+  readonly kind: AnyKind;
+  readonly ports: unknown;
+  readonly sequence: Sequence | undefined;
+  /** By key, least recently woken first: passivation walks from the front. */
+  readonly cells: Map<string, Cell>;
+}
+
 export type Watcher = (state: unknown) => void;
 
 const sweepEveryMs = 10_000;
 const recoverAtOnce = 256;
 const blobsRemovedMax = 10_000;
+/** Cells looked at beyond those wanted, so that one new actor never walks over all of them. */
+const passivationLooksMax = 64;
+const noOptions: AskOptions = {};
 
 export class System implements CellHost {
   readonly store: Store;
@@ -50,9 +61,7 @@ export class System implements CellHost {
   readonly #log: Log;
   readonly #residentMax: number;
   readonly #idleMs: number;
-  readonly #kinds = new Map<string, { kind: AnyKind; ports: unknown; sequence: Sequence | undefined }>();
-  /** Least recently woken first: passivation walks from the front. */
-  readonly #cells = new Map<string, Cell>();
+  readonly #kinds = new Map<string, Registered>();
   readonly #watchers = new Map<string, Set<Watcher>>();
   readonly #wakes: Wakes;
   #lastPid = 0;
@@ -87,7 +96,7 @@ export class System implements CellHost {
   ): Actors<State, Message> {
     const any = kind as unknown as AnyKind;
     const sequence = kind.sequenced === true ? new Sequence() : undefined;
-    this.#kinds.set(kind.name, { kind: any, ports, sequence });
+    this.#kinds.set(kind.name, { kind: any, ports, sequence, cells: new Map() });
     return new Actors<State, Message>(this, any, sequence);
   }
 
@@ -108,28 +117,28 @@ export class System implements CellHost {
     this.#accepting = false;
     this.#wakes.stop();
     this.#cancelSweep?.();
-    const quiet = Promise.all([...this.#cells.values()].map((cell) => cell.quiet()));
+    const quiet = Promise.all([...this.#allCells()].map((cell) => cell.quiet()));
     let cancel: (() => void) | undefined;
     const limit = new Promise<void>((resolve) => {
       cancel = this.clock.after(Math.max(0, deadline - this.clock.monotonic()), resolve);
     });
     await Promise.race([quiet, limit]);
     cancel?.();
-    for (const cell of [...this.#cells.values()]) cell.leave();
+    for (const cell of [...this.#allCells()]) cell.leave();
     this.deadlines.stop();
   }
 
-  ask(address: Address, message: unknown, options: AskOptions = {}): Promise<unknown> {
-    return new Promise((resolve, reject) => {
-      refuseCycle(address, options.chain ?? []);
-      const deadline = options.deadline ?? this.clock.monotonic() + callDeadlineMs;
-      const envelope = new Envelope(message, deadline, options.commandId, resolve, reject, this.#forgetDeadline);
-      this.#cellFor(address).deliver(envelope);
-    });
+  ask(address: Address, message: unknown, options: AskOptions = noOptions): Promise<unknown> {
+    try {
+      if (options.chain !== undefined) refuseCycle(address, options.chain);
+      return this.#cellFor(address).ask(message, options);
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   tell(address: Address, message: unknown): void {
-    this.#cellFor(address).deliver(new Envelope(message, Number.POSITIVE_INFINITY));
+    this.#cellFor(address).tell(message, false);
   }
 
   async blob(address: Address, name: string): Promise<string | undefined> {
@@ -138,12 +147,12 @@ export class System implements CellHost {
   }
 
   report(address: Address, message: unknown): void {
-    this.#cellFor(address, true).deliver(new Envelope(message, Number.POSITIVE_INFINITY), true);
+    this.#cellFor(address, true).tell(message, true);
   }
 
   /** The last committed state, without waiting for a turn and without bringing the actor into memory. */
   async query(address: Address): Promise<Seen<unknown>> {
-    const cell = this.#cells.get(addressText(address));
+    const cell = this.#resident(address);
     if (cell !== undefined && isCommitted(cell)) return { state: cell.state, pid: cell.pid };
     const stored = await this.store.load(recordKey(address));
     const kind = this.kindOf(address);
@@ -152,7 +161,8 @@ export class System implements CellHost {
 
   /** States of many actors, in the order asked; those that are gone or unreadable are left out. */
   async queryMany(kind: string, keys: readonly string[]): Promise<readonly (Seen<unknown> & { key: string })[]> {
-    const cells = keys.map((key) => this.#cells.get(addressText({ kind, key })));
+    const resident = this.#kinds.get(kind)?.cells;
+    const cells = keys.map((key) => resident?.get(key));
     const missing = keys.filter((_, position) => !isCommitted(cells[position]));
     const loaded = await this.store.loadMany(missing.map((key) => recordKey({ kind, key })));
     const records = new Map(missing.map((key, position) => [key, loaded[position]]));
@@ -169,7 +179,7 @@ export class System implements CellHost {
   }
 
   pid(address: Address): number | null {
-    return this.#cells.get(addressText(address))?.pid ?? null;
+    return this.#resident(address)?.pid ?? null;
   }
 
   /** Calls `watcher` after each durable step of the actor; the answer stops it. */
@@ -185,7 +195,7 @@ export class System implements CellHost {
 
   /** Un-parks an actor. False when it is not in memory. */
   restart(address: Address): boolean {
-    const cell = this.#cells.get(addressText(address));
+    const cell = this.#resident(address);
     cell?.restart();
     return cell !== undefined;
   }
@@ -198,14 +208,16 @@ export class System implements CellHost {
     restarts: number;
     lastError: string | undefined;
   }> {
-    for (const cell of this.#cells.values()) {
+    for (const cell of this.#allCells()) {
       const { address, phase, mailboxDepth, restarts, lastError } = cell;
       yield { address, phase, mailboxDepth, restarts, lastError };
     }
   }
 
   get residentCount(): number {
-    return this.#cells.size;
+    let count = 0;
+    for (const { cells } of this.#kinds.values()) count += cells.size;
+    return count;
   }
 
   kindOf(address: Address): AnyKind {
@@ -256,30 +268,39 @@ export class System implements CellHost {
   }
 
   left(cell: Cell): void {
-    const name = addressText(cell.address);
-    if (this.#cells.get(name) === cell) this.#cells.delete(name);
+    const cells = this.#kinds.get(cell.address.kind)?.cells;
+    if (cells?.get(cell.address.key) === cell) cells.delete(cell.address.key);
   }
 
-  #known(address: Address): { kind: AnyKind } {
+  #resident(address: Address): Cell | undefined {
+    return this.#kinds.get(address.kind)?.cells.get(address.key);
+  }
+
+  *#allCells(): Iterable<Cell> {
+    for (const { cells } of this.#kinds.values()) yield* cells.values();
+  }
+
+  #known(address: Address): Registered {
     const known = this.#kinds.get(address.kind);
     if (known === undefined) throw new Error(`No actor kind is called "${address.kind}"`);
     return known;
   }
 
-  readonly #forgetDeadline = (envelope: Envelope): void => {
+  readonly forgetDeadline = (envelope: Envelope): void => {
     if (envelope.tick !== 0) this.deadlines.remove(envelope);
   };
 
   #cellFor(address: Address, whileStopping = false): Cell {
-    const name = addressText(address);
-    const resident = this.#cells.get(name);
+    const known = this.#known(address);
+    const resident = known.cells.get(address.key);
     if (!this.#accepting && !(whileStopping && resident !== undefined)) {
       throw new Failure("unavailable", "The server is shutting down", { retryAfterSeconds: 1 });
     }
     if (resident !== undefined) return resident;
-    const cell = new Cell(this, this.kindOf(address), address, ++this.#lastPid);
-    this.#cells.set(name, cell);
-    if (this.#cells.size > this.#residentMax) this.#passivate(this.#cells.size - this.#residentMax);
+    const cell = new Cell(this, known.kind, address, ++this.#lastPid);
+    known.cells.set(address.key, cell);
+    const tooMany = this.residentCount - this.#residentMax;
+    if (tooMany > 0) this.#passivate(known.cells, tooMany);
     return cell;
   }
 
@@ -307,25 +328,27 @@ export class System implements CellHost {
 
   #sweepLater(): void {
     this.#cancelSweep = this.clock.after(sweepEveryMs, () => {
-      const now = this.clock.monotonic();
-      for (const cell of [...this.#cells.values()]) {
-        if (cell.idle && now - cell.lastUsed >= this.#idleMs) cell.leave();
+      for (const cell of [...this.#allCells()]) {
+        cell.sweepsUnused = cell.used ? 0 : cell.sweepsUnused + 1;
+        cell.used = false;
+        if (cell.idle && cell.sweepsUnused * sweepEveryMs >= this.#idleMs) cell.leave();
       }
       this.#sweepLater();
     });
   }
 
-  /** Oldest activation first; a recently used one is moved to the back instead, like a clock hand. */
-  #passivate(count: number): void {
+  /** From the front, like a clock hand: one used since the hand passed gets another round. */
+  #passivate(cells: Map<string, Cell>, count: number): void {
     let looked = 0;
-    for (const [name, cell] of this.#cells) {
-      if (count <= 0 || looked++ > count + 64) return;
-      if (cell.idle && !cell.takeRecentlyUsed()) {
+    for (const [key, cell] of cells) {
+      if (count <= 0 || looked++ > count + passivationLooksMax) return;
+      if (cell.idle && !cell.used) {
         cell.leave();
         count--;
       } else {
-        this.#cells.delete(name);
-        this.#cells.set(name, cell);
+        cell.used = false;
+        cells.delete(key);
+        cells.set(key, cell);
       }
     }
   }

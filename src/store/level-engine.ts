@@ -13,6 +13,7 @@ import type { Database, Engine, Operation } from "./database.ts";
 import { faultCode, faultReason } from "./fault-reason.ts";
 import { checkFiles } from "./folder-check.ts";
 import { type FolderHold, heldElsewhere } from "./folder-hold.ts";
+import { SharedReads } from "./shared-reads.ts";
 import { damaged, exitCodes, StoreOpenError } from "./store-open-error.ts";
 
 export function levelEngine(hold: FolderHold, clock: Clock, log: Log): Engine {
@@ -47,9 +48,10 @@ export function levelEngine(hold: FolderHold, clock: Clock, log: Log): Engine {
 }
 
 function toDatabase(level: Level<string, string>): Database {
+  const reads = new SharedReads((keys) => level.getMany(keys));
   return {
-    get: (key) => level.get(key),
-    getMany: (keys) => level.getMany([...keys]),
+    get: async (key) => (await reads.read([key]))[0],
+    getMany: (keys) => reads.read(keys),
     entries: (range) => level.iterator(range).all(),
     batchSynced: (operations) => level.batch([...operations] as Mutable<Operation>[], { sync: true }),
     close: () => level.close(),

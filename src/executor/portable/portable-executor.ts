@@ -129,7 +129,10 @@ class PortableExecutor implements Executor {
   /** A few children wait for the next run. */
   keepWarm(): void {
     if (this.#closed !== undefined || this.#waitingToRetry !== undefined) return;
-    const ready = [...this.#children].filter(({ state }) => state === "idle" || state === "starting").length;
+    // One that prepares its next stage is ready in a few milliseconds; a new child takes a hundred times that.
+    const isReady = ({ state, session }: Child): boolean =>
+      state === "idle" || state === "starting" || (state === "busy" && session === undefined);
+    const ready = [...this.#children].filter(isReady).length;
     const wanted = Math.max(this.#queue.length, executorWarmChildren) - ready;
     const room = this.#options.concurrency - this.#children.size;
     for (let left = Math.min(wanted, room); left > 0; left -= 1) this.#launch();

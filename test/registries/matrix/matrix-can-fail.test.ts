@@ -61,6 +61,7 @@ const wrong: readonly (readonly [rule: string, Policy, Fault])[] = [
     "false strip",
   ],
   ["takes every address for safe", (base, hop) => right(base, { ...hop, address: "127.0.0.1" }, 0), "leak"],
+  ["judges a host once per browse", onceByHost(), "leak"],
   [
     "takes no address for safe",
     (base, hop) => (hop.url.protocol === "http:" && right(base, hop, 0) === "attach" ? "refuse" : right(base, hop, 0)),
@@ -72,6 +73,17 @@ const wrong: readonly (readonly [rule: string, Policy, Fault])[] = [
     "not refused",
   ],
 ];
+
+/** As one does who resolves for the check and again for the connection. */
+function onceByHost(): Policy {
+  let judged = new Map<string, string>();
+  return (base, hop, hopNumber) => {
+    if (hopNumber === 0) judged = new Map();
+    const address = judged.get(hop.url.host) ?? hop.address;
+    judged.set(hop.url.host, address);
+    return right(base, { ...hop, address }, hopNumber);
+  };
+}
 
 function withUrl(hop: Hop, change: { readonly pathname?: string; readonly port?: string }): Hop {
   return { ...hop, url: Object.assign(new URL(hop.url), change) };

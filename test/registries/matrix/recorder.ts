@@ -8,7 +8,8 @@ import type { Identity } from "./identity.ts";
 
 export interface Answer {
   readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
+  /** Several values make several fields. */
+  readonly headers: Readonly<Record<string, string | readonly string[]>>;
   readonly body?: string;
 }
 
@@ -111,7 +112,7 @@ function arrivalOf(bytes: string, scheme: "http" | "https", stream: Socket): Arr
 }
 
 function rendered({ status, headers, body = "" }: Answer): Buffer {
-  const lines = Object.entries({ ...headers, "content-length": String(Buffer.byteLength(body)) });
-  const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join("");
+  const fields = Object.entries({ ...headers, "content-length": String(Buffer.byteLength(body)) });
+  const head = fields.flatMap(([name, values]) => [values].flat().map((value) => `${name}: ${value}\r\n`)).join("");
   return Buffer.from(`HTTP/1.1 ${status} Scripted\r\n${head}\r\n${body}`, "latin1");
 }
