@@ -21,6 +21,8 @@ import { parseTarget, redirectTarget } from "./target.ts";
 export interface Hop {
   readonly url: URL;
   readonly address: string;
+  /** All addresses its host has on this hop, each judged; `address` is one of them. */
+  readonly addresses: readonly string[];
 }
 
 /** Headers to add on this hop only, or a thrown Failure to refuse it. Asked again for every hop: nothing is carried over. */
@@ -84,7 +86,7 @@ export function openEgress({ allowedCidrs, blockedCidrs, clock, log, lookup = sy
     const addresses = await work.deadline.race(approvedAddresses(url, lookup, rules, log));
     for (const [at, address] of addresses.entries()) {
       if (closed) throw new Failure("unavailable", "The service is stopping");
-      const added = work.credentials({ url, address });
+      const added = work.credentials({ url, address, addresses });
       try {
         return await pools.get(url.origin, address).request({
           method: work.request.method as Dispatcher.HttpMethod,

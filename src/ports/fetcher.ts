@@ -31,10 +31,13 @@ export interface Fetcher {
   close(): Promise<void>;
 }
 
-/** What a credential is decided by: where this hop goes, and the address its connection is made to. */
+/** What a credential is decided by: where this hop goes, and the addresses its host has, one of which is connected to. */
 export interface CredentialHop {
   readonly url: URL;
+  /** The one the connection is made to. */
   readonly address: string;
+  /** All of them, from the same look-up. */
+  readonly addresses: readonly string[];
 }
 
 /** The part of the outbound client that registries need: headers decided anew for every hop and address. */

@@ -2,8 +2,10 @@
  * The one place where credentials of a registry become headers, asked anew for every hop of every request.
  *
  * 1. Scope: only the registry's origin, and below the path of its base URL. URLs are compared parsed, so spelling does not
- *    count; a path that something behind the server could read differently (encoded dots, slashes, backslashes) is outside.
- * 2. Transport: https, or http to an exempt address, judged by the address the connection is made to.
+ *    count; a path that something behind the server could read differently (encoded slashes, backslashes, dot segments) is
+ *    outside.
+ * 2. Transport: https, or http to a host whose every address is exempt, judged when the connection is made: a name that also
+ *    leads elsewhere is not the operator's own.
  *
  * Outside the scope a request simply goes on without credentials; inside it, a transport that would expose them ends it.
  */
@@ -42,20 +44,24 @@ export function credentialHeaders(
   return { outcome: "attached", headers: { [name]: value } };
 }
 
-/** Whether what is sent on this hop can be read on the way; loopback and listed addresses are the operator's own. */
-export function isSafeTransport(hop: CredentialHop, exemption: PlaintextExemption): boolean {
-  return hop.url.protocol === "https:" || (hop.url.protocol === "http:" && exemption.covers(hop.address));
+/** Whether nobody on the way can read what is sent on this hop. */
+export function isSafeTransport({ url, address, addresses }: CredentialHop, exemption: PlaintextExemption): boolean {
+  if (url.protocol === "https:") return true;
+  return url.protocol === "http:" && [address, ...addresses].every((one) => exemption.covers(one));
 }
 
 export function plaintextRefusal(url: URL): string {
   return `Registry authentication requires https; credentials are not sent over plaintext http to "${url.host}"`;
 }
 
+/** Plain ones are gone once a URL is parsed; some servers also drop a parameter behind them (`..;x`). */
+const dotSegment = /\/(?:\.|%2e){1,2}(?:;[^/]*)?(?:\/|$)/i;
+
 function outOfScope(url: URL, baseUrl: URL): string | undefined {
   if (url.username !== "" || url.password !== "") return "holds a user name or password";
   if (url.origin !== baseUrl.origin) return `is not on the origin "${baseUrl.origin}"`;
-  if (/%(?:2e|2f|5c)/i.test(url.pathname)) return "has encoded dots, slashes or backslashes in its path";
-  const base = baseUrl.pathname;
-  if (url.pathname === base || url.pathname.startsWith(base.endsWith("/") ? base : `${base}/`)) return undefined;
-  return `is not below "${base}"`;
+  if (/%2f|%5c/i.test(url.pathname) || dotSegment.test(url.pathname))
+    return "has encoded slashes, backslashes or dot segments in its path";
+  const base = baseUrl.pathname.replace(/\/+$/, "");
+  return url.pathname === base || url.pathname.startsWith(`${base}/`) ? undefined : `is not below "${base}/"`;
 }

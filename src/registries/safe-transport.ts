@@ -23,7 +23,7 @@ export async function requireSafeTransport(
     throw new Failure("refused", "Registry authentication requires https; this is no URL of a web server");
   const limit = timeLimit(clock, registryExchangeMs, signal, `Looking up "${url.host}"`);
   const addresses = await limit.race(addressesOf(egress, url));
-  if (addresses.some((address) => !isSafeTransport({ url, address }, exemption)))
+  if (addresses.some((address) => !isSafeTransport({ url, address, addresses }, exemption)))
     throw new Failure("refused", plaintextRefusal(url));
 }
 

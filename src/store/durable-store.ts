@@ -90,8 +90,14 @@ export class DurableStore implements Store {
     return texts.map((text, place) => {
       const record = text === undefined ? undefined : decodeRecord(text);
       if (text !== undefined && record === undefined) throw new Error(`Stored text of "${keys[place]}" is no record`);
+      this.#remember(keys[place]!, record?.revision ?? 0);
       return record;
     });
+  }
+
+  /** Whoever loads a record is likely to write it next. What a commit has made known since the read is newer. */
+  #remember(key: string, revision: number): void {
+    if (!this.#revisions.has(key)) this.#revisions.set(key, revision);
   }
 
   read(keys: readonly string[]): Promise<readonly (string | undefined)[]> {
@@ -166,8 +172,11 @@ export class DurableStore implements Store {
     for (const { key } of plan.operations) this.#revisions.delete(key);
     for (const [key, revision] of plan.revisions) this.#revisions.set(key, revision);
     this.#counters.commits += queued.length;
-    queued.forEach(({ answer }, place) => {
-      answer(plan.outcomes[place]!);
+    queued.forEach(({ commit, answer }, place) => {
+      const outcome = plan.outcomes[place]!;
+      // Whoever is wrong about the revision, the disk is asked next time.
+      if (outcome === "conflict") this.#revisions.delete(commit.record.key);
+      answer(outcome);
     });
   }
 

@@ -10,6 +10,7 @@ interface Asked {
   readonly base?: string;
   readonly url: string;
   readonly address?: string;
+  readonly addresses?: readonly string[];
   readonly credential?: RegistryCredential | null;
   readonly cidrs?: readonly string[];
 }
@@ -18,10 +19,16 @@ function decide({
   base = "https://reg.test/api",
   url,
   address = "93.184.216.34",
+  addresses = [address],
   credential = apiKey,
   cidrs = [],
 }: Asked) {
-  return credentialHeaders({ url: new URL(url), address }, new URL(base), credential, plaintextExemption(cidrs));
+  return credentialHeaders(
+    { url: new URL(url), address, addresses },
+    new URL(base),
+    credential,
+    plaintextExemption(cidrs),
+  );
 }
 
 describe("scope", () => {
@@ -41,6 +48,8 @@ describe("scope", () => {
     ["https://reg.test/api", "https://reg.test/api/%41?path=..%2f%5c%2e"],
     ["https://reg.test/api", "https://reg.test/api//x"],
     ["https://reg.test/api/", "https://reg.test/api/x"],
+    ["https://reg.test/api/", "https://reg.test/api"],
+    ["https://reg.test/api", "https://reg.test/api/v1%2E0/...;x/%252f"],
     ["https://reg.test", "https://reg.test/"],
     ["https://reg.test/", "https://reg.test/anything?y"],
     ["https://reg.test/ä", "https://reg.test/%C3%A4/x"],
@@ -72,7 +81,9 @@ describe("scope", () => {
       "/api/%2e%2e%2fadmin",
       "/api/%2e%2e%5cadmin",
       "/api/..%5Cadmin",
-      "/api/x%2Ey",
+      "/api/..;x/admin",
+      "/api/%2e%2e;x/admin",
+      "/api/.;/x",
     ],
   ])("the path %s is outside /api", (path) => {
     expect(decide({ url: `https://reg.test${path}` })).toMatchObject({ outcome: "anonymous", reason: /./ });
@@ -164,6 +175,13 @@ describe("transport", () => {
     expect(decide({ ...plain, cidrs, address: "fd00:7::5" }).outcome).toBe("attached");
     expect(decide({ ...plain, cidrs, address: "10.77.1.5" }).outcome).toBe("refused");
     expect(decide({ ...plain, cidrs, address: "fd00:7:0:1::5" }).outcome).toBe("refused");
+  });
+
+  test("plain http to a host that has one address outside is refused, whichever is connected to", () => {
+    const addresses = ["127.0.0.1", "10.77.0.5"];
+    for (const address of addresses) expect(decide({ ...plain, address, addresses }).outcome).toBe("refused");
+    expect(decide({ ...plain, address: "127.0.0.1", addresses, cidrs: ["10.77.0.0/24"] }).outcome).toBe("attached");
+    expect(decide({ ...plain, address: "10.77.0.5", addresses: ["127.0.0.1"] }).outcome).toBe("refused");
   });
 
   test("https carries credentials to any address", () => {

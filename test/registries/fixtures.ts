@@ -52,9 +52,10 @@ export function openReading(setting: Setting = {}): Reading {
     },
   });
   onTestFinished(() => egress.close());
+  const claimed = { address: claimedAddress ?? "", addresses: [claimedAddress ?? ""] };
   const claiming: CredentialedFetcher = {
     fetchAs: (request, credentials) =>
-      egress.fetchAs(request, ({ url, address }) => credentials({ url, address: claimedAddress ?? address })),
+      egress.fetchAs(request, (hop) => credentials(claimedAddress === undefined ? hop : { url: hop.url, ...claimed })),
     approve: async (url) => (claimedAddress === undefined ? egress.approve(url) : [claimedAddress]),
   };
   const logged: LoggedEvent[] = [];
