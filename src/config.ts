@@ -59,6 +59,8 @@ export const settingsSchema = z.object({
   /** Adds to loopback; `none` removes loopback. */
   SERVICE_EGRESS_ALLOWED_CIDRS: cidrs("none").default([]),
   SERVICE_EGRESS_BLOCKED_CIDRS: cidrs().default([]),
+  SERVICE_REGISTRY_AUTH_INSECURE_CIDRS: cidrs().default([]),
+  SERVICE_DEFAULT_REGISTRY_URL: z.url({ protocol: /^https?$/ }).optional(),
   SERVICE_PROCESS_TIMEOUT_MS: whole(1, Number.MAX_SAFE_INTEGER).default(30_000),
   SERVICE_PROCESS_CONCURRENCY: whole(1, 1_024).default(16),
   SERVICE_EXECUTOR: z.enum(["auto", "portable"]).default("auto"),

@@ -217,3 +217,18 @@ export const tokenLifetimeDefaultMs = 3_600_000;
 export const tokenLifetimeMaxMs = 365 * 24 * 3_600_000;
 /** Keys read from LevelDB in one hop through its thread pool. */
 export const readKeysTogetherMax = 512;
+/** A registry token is reused until less than this remains (API document section 5.2). */
+export const tokenSkewMs = 30_000;
+/** One token exchange, connection included. */
+export const tokenExchangeMs = 10_000;
+/** How long a registry's capability map is believed, so that browsing costs one remote request. */
+export const capabilitiesKeptMs = 60_000;
+/** Registries whose capability map is kept. */
+export const capabilitiesKeptMax = 1_000;
+/** Pages walked to find one entry by id. */
+export const entryPagesMax = 20;
+/** Page size of registry browsing (API document section 4.1). */
+export const browseLimitDefault = 50;
+export const browseLimitMax = 200;
+/** An API key sent as a header: servers take 8 KiB of all headers together. */
+export const apiKeyBytesMax = 4_096;

@@ -5,6 +5,7 @@
 import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { processKind } from "./actors/process.ts";
+import { registryKind } from "./actors/registry.ts";
 import { startRetention } from "./actors/retention.ts";
 import { serviceKind } from "./actors/service.ts";
 import { openHydrations } from "./adapters/hydrations.ts";
@@ -16,11 +17,13 @@ import { javascriptEnvironment } from "./environments/javascript/environment.ts"
 import { RunQueue } from "./executor/launcher.ts";
 import { openPortableExecutor } from "./executor/portable/portable-executor.ts";
 import { openGateway } from "./gateway/gateway.ts";
-import { storeFailingMsMax } from "./limits.ts";
+import { callDeadlineMs, storeFailingMsMax } from "./limits.ts";
 import { type Authentication, openAuthentication, parseApiKeys } from "./operations/authentication.ts";
 import { Catalogue } from "./operations/catalogue.ts";
 import type { Operation } from "./operations/operation.ts";
 import { processOperations } from "./operations/processes.ts";
+import { registryOperations, seedRegistry } from "./operations/registries.ts";
+import { Registries } from "./operations/registry-access.ts";
 import { serviceOperations } from "./operations/services.ts";
 import { ToolCalls } from "./operations/tool-calls.ts";
 import { toolOperations } from "./operations/tools.ts";
@@ -30,6 +33,7 @@ import type { Log } from "./ports/log.ts";
 import type { Store } from "./ports/store.ts";
 import type { Vault } from "./ports/vault.ts";
 import { NodeReadiness } from "./readiness.ts";
+import { openRegistryReader } from "./registries/registry-reader.ts";
 import { System } from "./runtime/system.ts";
 import { checkCanary, makeCanary } from "./secrets/canary.ts";
 import { loadOrMakeKeyFile } from "./secrets/key-file.ts";
@@ -90,6 +94,15 @@ export async function openNode({ settings, clock, log, onFatal }: NodeOptions): 
     const services = system.register(serviceKind, { vault, hydrations });
     const catalogue = new Catalogue(services);
     const toolCalls = new ToolCalls({ services, catalogue, hydrations, vault });
+    const reader = openRegistryReader({
+      egress: fetcher,
+      insecureCidrs: settings.SERVICE_REGISTRY_AUTH_INSECURE_CIDRS,
+      clock,
+      log,
+    });
+    const registries = system.register(registryKind, { vault, reader });
+    const registryParts = { registries, reader, vault, clock, log };
+    const access = new Registries(registryParts);
     const launcher = new RunQueue({
       executor,
       clock,
@@ -112,6 +125,7 @@ export async function openNode({ settings, clock, log, onFatal }: NodeOptions): 
     const adaptersById = new Map(adapters.map((adapter) => [adapter.id, adapter]));
     const operations: readonly Operation[] = [
       ...processOperations({ processes, launcher, timeoutMsDefault: settings.SERVICE_PROCESS_TIMEOUT_MS }),
+      ...registryOperations({ ...registryParts, access }),
       ...serviceOperations({ services, adapters: adaptersById, hydrations, fetcher }),
       ...toolOperations({
         services,
@@ -145,6 +159,10 @@ export async function openNode({ settings, clock, log, onFatal }: NodeOptions): 
       port: settings.SERVICE_GRPC_PORT,
     });
     closers.add(() => controlPlane.close(0));
+
+    if (settings.SERVICE_DEFAULT_REGISTRY_URL !== undefined) {
+      void seedInBackground(operations, settings.SERVICE_DEFAULT_REGISTRY_URL, clock, log);
+    }
 
     return {
       http: `http://${authorityOf(gateway.address)}`,
@@ -189,6 +207,28 @@ async function proveKey(store: Store, vault: Vault): Promise<void> {
   const record = { key, expect: stored?.revision ?? 0, value: makeCanary(vault) };
   const [outcome] = await store.commit([{ record, writes: [], epoch: store.epoch }]);
   if (outcome !== "ok") throw new Error(`The canary of the secrets key could not be written: ${outcome}`);
+}
+
+async function seedInBackground(
+  operations: readonly Operation[],
+  baseUrl: string,
+  clock: Clock,
+  log: Log,
+): Promise<void> {
+  const context = {
+    requestId: "default-registry",
+    caller: { name: "settings", role: "operator" } as const,
+    deadline: clock.monotonic() + callDeadlineMs,
+    signal: AbortSignal.timeout(callDeadlineMs),
+  };
+  try {
+    const added = await seedRegistry(operations, baseUrl, context);
+    if (added) log.info("default-registry-added", `The registry at "${baseUrl}" was added`);
+  } catch (error) {
+    log.warn("default-registry-failed", `The registry at "${baseUrl}" could not be added; the next start tries again`, {
+      error,
+    });
+  }
 }
 
 function watchStore(store: Store, clock: Clock, onFatal: (reason: string) => void): () => void {

@@ -28,6 +28,8 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   adapters: ["ports", "json"],
   egress: ["ports"],
   secrets: ["ports"],
+  registries: ["ports", "json"],
+  "dev-registry": ["demo"],
   observability: ["ports"],
   demo: [],
   "config.ts": [],

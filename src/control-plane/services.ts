@@ -1,7 +1,8 @@
 /** The services of troupe.v1 that the control plane serves. A new `…_service.proto` is added here and nowhere else. */
 import type { DescService } from "@bufbuild/protobuf";
 import { ProcessService } from "../gen/troupe/v1/process_service_pb.ts";
+import { RegistryService } from "../gen/troupe/v1/registry_service_pb.ts";
 import { ServiceService } from "../gen/troupe/v1/service_service_pb.ts";
 import { ToolService } from "../gen/troupe/v1/tool_service_pb.ts";
 
-export const troupeServices: readonly DescService[] = [ProcessService, ServiceService, ToolService];
+export const troupeServices: readonly DescService[] = [ProcessService, RegistryService, ServiceService, ToolService];

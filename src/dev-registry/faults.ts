@@ -4,7 +4,7 @@
  */
 import type { ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
-import { brotliCompressSync, gzipSync } from "node:zlib";
+import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import type { Reply } from "./reply.ts";
 import type { RouteName } from "./routes.ts";
 
@@ -122,9 +122,9 @@ function spoilt(
     case "pad":
       return { ...reply, body: padded(reply.body, fault.bytes) };
     case "compress": {
-      const compress = fault.encoding === "gzip" ? gzipSync : brotliCompressSync;
+      const body = padded(reply.body, fault.bytes);
       const headers = { ...reply.headers, "Content-Encoding": fault.encoding };
-      return { ...reply, headers, body: compress(padded(reply.body, fault.bytes)) };
+      return { ...reply, headers, body: fault.encoding === "gzip" ? gzipSync(body) : quickBrotli(body) };
     }
   }
 }
@@ -136,6 +136,11 @@ function redirected(fault: Redirect, reply: Reply, { path, query }: Exchange): R
   next.set("hop", String(hop + 1));
   const location = fault.to ?? `${fault.origin ?? ""}${path}?${next}`;
   return { status: fault.status ?? 302, headers: { Location: location }, body: Buffer.alloc(0) };
+}
+
+/** The default quality takes seconds for a bomb, and the whole process waits. */
+function quickBrotli(body: Buffer): Buffer {
+  return brotliCompressSync(body, { params: { [constants.BROTLI_PARAM_QUALITY]: 3 } });
 }
 
 function padded(body: Buffer, bytes: number): Buffer {

@@ -74,7 +74,7 @@ export function routeOf(path: string, basePath: string): Route {
 
 function entryRoute(path: string, base: string, isProtected: boolean): EntryRoute | undefined {
   const match = /^\/v1\/(definitions|modules)(?:\/([^/]+)(?:\/([^/]+)(?:\/([^/]+))?)?)?$/.exec(
-    path.startsWith(`${base}/`) ? path.slice(base.length) : "",
+    path.startsWith(base) ? path.slice(base.length) : "",
   );
   if (match === null) return undefined;
   const kind = match[1] as EntryKind;

@@ -47,9 +47,7 @@ function introduction(settings: DevRegistrySettings, { url, origin, tokenEndpoin
     ...pageCommands(settings, `${origin}${paths.page("", "definitions")}`, tokenEndpoint),
     "# Let a Troupe server use it",
     `curl -sS http://127.0.0.1:8080/registries -H 'Content-Type: application/json' -d '${add}'`,
-    ...(settings.drift === "off"
-      ? []
-      : ["# Drift: it does not enforce what it advertises, so setups from now on fail"]),
+    ...(settings.drift === "off" ? [] : ["# Drift: what it advertises is not what it enforces"]),
   ];
 }
 

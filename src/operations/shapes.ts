@@ -1,6 +1,6 @@
 /** Shapes that many rows share: text forms of path and query fields, lists, well-formed text. */
 import { z } from "zod";
-import { cursorCharactersMax, pageLimitDefault, pageLimitMax } from "../limits.ts";
+import { browseLimitDefault, browseLimitMax, cursorCharactersMax, pageLimitDefault, pageLimitMax } from "../limits.ts";
 
 /** Path and query fields arrive as text over REST and as numbers over gRPC. Plain digits only, so nothing else is a number. */
 function fromDigits<Schema extends z.ZodType>(pattern: RegExp, schema: Schema): z.ZodPreprocess<Schema> {
@@ -24,6 +24,22 @@ export const pageLimit = fromDigits(
     .transform((limit) => Math.min(limit, pageLimitMax))
     .default(pageLimitDefault),
 );
+
+const browseRange = `must be an integer from 1 to ${browseLimitMax}`;
+
+/** A page size for registries, which may ignore it; larger ones are refused, not clamped. */
+export const browseLimit = fromDigits(
+  /^[0-9]+$/,
+  z
+    .number(browseRange)
+    .int(browseRange)
+    .min(1, browseRange)
+    .max(browseLimitMax, browseRange)
+    .default(browseLimitDefault),
+);
+
+/** Ids of registries and their entries. */
+export const slug = z.string().regex(/^[A-Za-z0-9_-]+$/, "must be letters, digits, _ or -");
 
 /** Checked by `page.ts`, which tells apart what is wrong; here only the type and a bound on what is looked at. */
 export const cursor = z

@@ -44,9 +44,13 @@ function readOauth2(auth: Members, refuse: Refuse): AdvertisedAuth {
 function readScopes(scopes: unknown, refuse: Refuse): readonly AdvertisedScope[] {
   if (scopes === undefined) return [];
   if (!Array.isArray(scopes)) return refuse('"scopes" is not an array');
-  const read = scopes.map((scope: unknown, at) => readScope(scope, (fault) => refuse(`in scope ${at + 1}, ${fault}`)));
-  // A scope listed twice would be asked for twice.
-  return read.filter(({ id }, at) => read.findIndex((other) => other.id === id) === at);
+  const read = new Map<string, AdvertisedScope>();
+  for (const [at, item] of scopes.entries()) {
+    const scope = readScope(item, (fault) => refuse(`in scope ${at + 1}, ${fault}`));
+    // A scope listed twice would be asked for twice.
+    if (!read.has(scope.id)) read.set(scope.id, scope);
+  }
+  return [...read.values()];
 }
 
 function readScope(scope: unknown, refuse: Refuse): AdvertisedScope {

@@ -32,34 +32,16 @@ export interface RequestParts {
 
 /** @throws Failure upstream_failed, cancelled; whatever the credential source refuses with. */
 export async function readFromRegistry(
-  { egress, exemption, clock, log }: RequestParts,
+  parts: RequestParts,
   access: RegistryAccess,
   request: RegistryRequest,
 ): Promise<OutboundAnswer> {
-  const exchangeMs = request.exchangeMs ?? registryExchangeMs;
-  const limit = timeLimit(clock, exchangeMs + registryReadMs - registryExchangeMs, access.signal, request.what);
-  const baseUrl = new URL(access.baseUrl);
-  /** Why the latest hop went without the credentials there are. */
-  let withheld = "";
-  let isLogged = false;
-
-  function headersFor(credential: RegistryCredential | null): (hop: CredentialHop) => Readonly<Record<string, string>> {
-    return (hop) => {
-      const decided = credentialHeaders(hop, baseUrl, credential, exemption);
-      if (decided.outcome === "refused") throw decided.failure;
-      withheld = decided.outcome === "anonymous" ? decided.reason : "";
-      if (withheld !== "" && !isLogged) {
-        isLogged = true;
-        const message = `${request.what} is asked for without credentials at "${hop.url.host}": its URL ${withheld}`;
-        log.info("registry-auth-out-of-scope", message, { registryId: access.registryId });
-      }
-      return decided.outcome === "attached" ? decided.headers : {};
-    };
-  }
-
+  const { exchangeMs = registryExchangeMs, what } = request;
+  const limit = timeLimit(parts.clock, exchangeMs + registryReadMs - registryExchangeMs, access.signal, what);
+  const hops = hopDecisions(parts, access, what);
   const send = (credential: RegistryCredential | null): Promise<OutboundAnswer> =>
     asUpstream(
-      egress.fetchAs(
+      parts.egress.fetchAs(
         {
           method: "GET",
           url: request.url,
@@ -69,15 +51,41 @@ export async function readFromRegistry(
           timeoutMs: Math.min(exchangeMs, limit.leftMs()),
           signal: access.signal,
         },
-        headersFor(credential),
+        (hop) => hops.headers(hop, credential),
       ),
     );
 
   const credential = await credentialFrom(limit, access.credentials.current());
   const answer = await send(credential);
-  const isRenewable = answer.status === 401 && credential?.type === "oauth2" && withheld === "";
+  const isRenewable = answer.status === 401 && credential?.type === "oauth2" && hops.withheld() === "";
   const renewed = isRenewable ? await credentialFrom(limit, access.credentials.renewed(credential)) : null;
-  return require2xx(renewed === null ? answer : await send(renewed), request.what, withheld);
+  return require2xx(renewed === null ? answer : await send(renewed), what, hops.withheld());
+}
+
+interface HopDecisions {
+  headers(hop: CredentialHop, credential: RegistryCredential | null): Readonly<Record<string, string>>;
+  /** Why the latest hop went without the credentials there are; "" when it did not. */
+  withheld(): string;
+}
+
+function hopDecisions({ exemption, log }: RequestParts, access: RegistryAccess, what: string): HopDecisions {
+  const baseUrl = new URL(access.baseUrl);
+  let withheld = "";
+  let isLogged = false;
+  return {
+    headers(hop, credential) {
+      const decided = credentialHeaders(hop, baseUrl, credential, exemption);
+      if (decided.outcome === "refused") throw decided.failure;
+      withheld = decided.outcome === "anonymous" ? decided.reason : "";
+      if (withheld !== "" && !isLogged) {
+        isLogged = true;
+        const message = `${what} is asked for without credentials at "${hop.url.host}": its URL ${withheld}`;
+        log.info("registry-auth-out-of-scope", message, { registryId: access.registryId });
+      }
+      return decided.outcome === "attached" ? decided.headers : {};
+    },
+    withheld: () => withheld,
+  };
 }
 
 /** A token that may not be fetched over this transport is, seen from a page, a page that cannot be had. */

@@ -3,7 +3,7 @@ import { Failure } from "../errors/failure.ts";
 import type { Clock } from "../ports/clock.ts";
 
 export interface TimeLimit {
-  /** Milliseconds left, at least 1. */
+  /** Whole milliseconds left, at least 1. */
   leftMs(): number;
   /** The work's outcome, unless the limit or the caller ends the wait; what is abandoned may still settle, unheard. */
   race<Value>(work: Promise<Value>): Promise<Value>;
@@ -12,7 +12,7 @@ export interface TimeLimit {
 /** @param what begins the sentences "… did not end within 1000 ms" and "… was cancelled". */
 export function timeLimit(clock: Clock, limitMs: number, signal: AbortSignal, what: string): TimeLimit {
   const endsAt = clock.monotonic() + limitMs;
-  const leftMs = (): number => Math.max(1, endsAt - clock.monotonic());
+  const leftMs = (): number => Math.max(1, Math.ceil(endsAt - clock.monotonic()));
   return {
     leftMs,
     async race(work) {

@@ -177,9 +177,9 @@ describe("the token endpoint", () => {
   });
 
   test.each<[string, Readonly<Record<string, string | undefined>>, number, string]>([
-    ["a wrong secret", { client_secret: "wrong" }, 401, "invalid_client"],
+    ["a wrong secret", { client_secret: "made-up" }, 401, "invalid_client"],
     ["no secret", { client_secret: undefined }, 401, "invalid_client"],
-    ["a wrong client", { client_id: "wrong" }, 401, "invalid_client"],
+    ["a wrong client", { client_id: "made-up" }, 401, "invalid_client"],
     ["an unknown scope", { scope: "admin" }, 400, "invalid_scope"],
     ["an unknown scope among known ones", { scope: "modules:read admin" }, 400, "invalid_scope"],
     ["scopes with the wrong separator", { scope: "definitions:read,modules:read" }, 400, "invalid_scope"],
@@ -192,7 +192,7 @@ describe("the token endpoint", () => {
     expect(response.headers.get("cache-control")).toBe("no-store");
     const text = await response.text();
     expect(JSON.parse(text)).toEqual({ error, error_description: expect.any(String) });
-    for (const sent of ["dev-secret", "wrong", "admin"]) expect(text).not.toContain(sent);
+    for (const sent of ["dev-secret", "made-up", "admin"]) expect(text).not.toContain(sent);
   });
 
   test.each<[string, RequestInit, number]>([

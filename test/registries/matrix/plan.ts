@@ -5,6 +5,10 @@ import type { RegistryCredential } from "../../../src/ports/registry-reader.ts";
 export const credentialKinds = ["apiKey", "apiKey under an odd name", "oauth2"] as const;
 export type CredentialKind = (typeof credentialKinds)[number];
 
+/** What the reader is asked for. The rules are the same for all of them. */
+export const wants = ["page", "descriptor", "artifact"] as const;
+export type Want = (typeof wants)[number];
+
 export interface PlannedHop {
   /** Absolute, as resolved, user info included; without query on the first, where the reader adds its own. */
   readonly url: string;
@@ -19,6 +23,8 @@ export interface Plan {
   readonly base: string;
   readonly kind: CredentialKind;
   readonly headerName: string;
+  /** Absent: a page. */
+  readonly want?: Want;
   readonly hops: readonly PlannedHop[];
   /** Names beyond the classes of addresses. */
   readonly names?: Readonly<Record<string, readonly string[]>>;

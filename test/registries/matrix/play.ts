@@ -4,7 +4,7 @@ import { type Failure, isFailure } from "../../../src/errors/failure.ts";
 import type { RegistryReader } from "../../../src/ports/registry-reader.ts";
 import { insecureCidrs, type Names } from "./network.ts";
 import { type Decision, decide } from "./oracle.ts";
-import { type Credential, issueCredential, type Plan, type PlannedHop } from "./plan.ts";
+import { type Credential, issueCredential, type Plan, type PlannedHop, type Want } from "./plan.ts";
 import type { Arrival, Recorder } from "./recorder.ts";
 import { type Search, searchFor } from "./secret-search.ts";
 
@@ -31,17 +31,23 @@ export interface Played {
   readonly decisions: readonly Decision[];
 }
 
+export type Reader = Pick<RegistryReader, "page" | "descriptor" | "artifact">;
+
 export interface Stage {
-  readonly reader: Pick<RegistryReader, "page">;
+  readonly reader: Reader;
   readonly recorder: Recorder;
   readonly names: Names;
   /** Everything the product logged since the last call, as text. */
   takeLog(): string;
 }
 
-export const page = JSON.stringify({ definitions: [], nextCursor: null });
+const bodies: Readonly<Record<Want, string>> = {
+  page: JSON.stringify({ definitions: [], nextCursor: null }),
+  descriptor: JSON.stringify({ latestVersion: "1.0.0", versions: { "1.0.0": { downloadUrl: "/api/file" } } }),
+  artifact: "bytes",
+};
 
-type Outcome = { readonly page: unknown } | { readonly error: unknown };
+type Outcome = { readonly answer: unknown } | { readonly error: unknown };
 
 export async function play(plan: Plan, stage: Stage): Promise<Played> {
   const issued = issueCredential(plan.kind, plan.headerName);
@@ -49,7 +55,7 @@ export async function play(plan: Plan, stage: Stage): Promise<Played> {
   stage.recorder.expect(
     plan.hops.map(({ redirect }) =>
       redirect === undefined
-        ? { status: 200, headers: { "content-type": "application/json" }, body: page }
+        ? { status: 200, headers: { "content-type": "application/json" }, body: bodies[plan.want ?? "page"] }
         : { status: redirect.status, headers: { location: redirect.location, "set-cookie": "jar=1; Path=/" } },
     ),
   );
@@ -64,8 +70,14 @@ async function browse(plan: Plan, { reader }: Stage, { credential }: Credential)
     credentials: { current: async () => credential, renewed: async () => null },
     signal: new AbortController().signal,
   };
+  const url = plan.hops[0]?.url ?? "";
+  const asked = {
+    page: () => reader.page(access, "definitions", url, { limit: 50 }),
+    descriptor: () => reader.descriptor(access, url),
+    artifact: () => reader.artifact(access, url, 10_000, null),
+  };
   try {
-    return { page: await reader.page(access, "definitions", plan.hops[0]?.url ?? "", { limit: 50 }) };
+    return { answer: await asked[plan.want ?? "page"]() };
   } catch (error) {
     return { error };
   }
@@ -98,7 +110,7 @@ function judge(plan: Plan, stage: Stage, issued: Credential, outcome: Outcome): 
   const wasAnswered = stage.recorder.arrivals.length >= plan.hops.length;
   const last = plan.hops.at(-1)?.url ?? "";
   if (wasAnswered && "error" in outcome && new URL(last).origin === new URL(plan.base).origin) {
-    find("bad failure", `the page was answered and refused: ${textOf(outcome)}`);
+    find("bad failure", `the answer came and was refused: ${textOf(outcome)}`);
   }
   if (traces(textOf(outcome)) >= 0 || traces(stage.takeLog()) >= 0)
     find("leak", "the secret is in an error or the log");
@@ -182,7 +194,7 @@ function hasHeader(arrival: Arrival, wanted: string): boolean {
 }
 
 function textOf(outcome: Outcome): string {
-  if ("page" in outcome) return "a page";
+  if ("answer" in outcome) return "an answer";
   const { error } = outcome;
   return error instanceof Error ? `${isFailure(error) ? error.kind : error.name}: ${error.message}` : String(error);
 }

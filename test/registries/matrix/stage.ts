@@ -2,22 +2,13 @@
 import { type Egress, openEgress } from "../../../src/egress/egress.ts";
 import type { Clock } from "../../../src/ports/clock.ts";
 import type { Log } from "../../../src/ports/log.ts";
-import type { RegistryReader } from "../../../src/ports/registry-reader.ts";
+import { realClock } from "../../egress/fixtures.ts";
 import type { Ports } from "./cells.ts";
 import { trustedIdentity } from "./identity.ts";
 import { type AddressClass, addOuterAddresses, addressClasses, addresses, allowedCidrs, openNames } from "./network.ts";
-import type { Stage } from "./play.ts";
+import type { Reader, Stage } from "./play.ts";
 import { openRecorder, type Recorder } from "./recorder.ts";
 import { certifiedNames } from "./targets.ts";
-
-export const realClock: Clock = {
-  now: Date.now,
-  monotonic: () => performance.now(),
-  after(delayMs, action) {
-    const timer = setTimeout(action, delayMs);
-    return () => clearTimeout(timer);
-  },
-};
 
 export interface Parts {
   readonly egress: Egress;
@@ -30,7 +21,7 @@ export interface Theatre {
   readonly classes: readonly AddressClass[];
   /** Sentences that say which classes are left out and why. */
   readonly leftOut: readonly string[];
-  stage(openReader: (parts: Parts) => Pick<RegistryReader, "page">): Stage;
+  stage(openReader: (parts: Parts) => Reader): Stage;
   readonly egress: Egress;
   close(): Promise<void>;
 }

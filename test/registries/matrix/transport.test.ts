@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { isFailure } from "../../../src/errors/failure.ts";
 import type { RegistryReader } from "../../../src/ports/registry-reader.ts";
 import { openRegistryReader } from "../../../src/registries/registry-reader.ts";
-import { addOuterAddresses, addresses, insecureCidrs } from "./network.ts";
+import { addresses, insecureCidrs, remarkOnAddresses } from "./network.ts";
 import { decide } from "./oracle.ts";
 import { headerNameFor, type Plan } from "./plan.ts";
 import { play, type Stage } from "./play.ts";
@@ -24,10 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => theatre.close());
 
-/** Known before the tests are, so that titles can say what is left out. */
-const outer = addOuterAddresses();
-outer.remove();
-const where = outer.missing === "" ? "" : ` (addresses beyond loopback left out: ${outer.missing})`;
+const where = remarkOnAddresses();
 const { loopback4, listed4, listed6, unlisted, forbidden, other } = addresses;
 
 interface NameRow {
@@ -59,7 +56,7 @@ const outerRows: readonly NameRow[] = [
   { what: "a loopback and a forbidden address", resolved: [loopback4, forbidden], expected: "unreachable" },
 ];
 
-const rows = outer.missing === "" ? [...loopbackRows, ...outerRows] : loopbackRows;
+const rows = where === "" ? [...loopbackRows, ...outerRows] : loopbackRows;
 
 function planFor(scheme: "http" | "https", resolved: readonly string[]): Plan {
   const base = `${scheme}://named.test:${theatre.ports.main}/api`;
