@@ -1,9 +1,12 @@
 #!/usr/bin/env node
 /**
- * The command: `troupe` serves in the foreground, `troupe config check` and `troupe config print` look at the settings.
+ * The command: `troupe` serves in the foreground, `troupe config check` and `troupe config print` look at the settings,
+ * `troupe dev-registry` serves the development registry.
  * Exit codes follow sysexits: 64 usage, 65 unusable data, 74 I/O, 75 data folder in use, 78 settings; 70 anything else.
  */
 import { ConfigError, configExitCode, maskedSettings, parseSettings, type Settings } from "./config.ts";
+import { runDevRegistry } from "./dev-registry/run-dev-registry.ts";
+import { DevRegistryStartError } from "./dev-registry/settings.ts";
 import { isFailure } from "./errors/failure.ts";
 import { type Node, openNode } from "./node.ts";
 import { JsonLog } from "./observability/json-log.ts";
@@ -11,7 +14,7 @@ import { systemClock } from "./runtime/system-clock.ts";
 import { StoreOpenError } from "./store/store-open-error.ts";
 
 const exitCodes = { usage: 64, software: 70 } as const;
-const usage = "Usage: troupe [serve] | troupe config check | troupe config print\n";
+const usage = "Usage: troupe [serve] | troupe config check | troupe config print | troupe dev-registry\n";
 
 /** A second SIGINT this long after the first ends the process at once; sooner it is taken for a nervous key press. */
 const forceAfterMs = 1_000;
@@ -21,6 +24,8 @@ async function main(words: readonly string[]): Promise<void> {
   switch (command) {
     case "serve":
       return serve(readSettings());
+    case "dev-registry":
+      return runDevRegistry(process.env);
     case "config check":
       readSettings();
       process.stdout.write("The settings are valid\n");
@@ -82,6 +87,7 @@ function endOnSignals(node: Node, log: JsonLog): void {
 
 function explain(error: unknown): { readonly text: string; readonly exitCode: number } {
   if (error instanceof ConfigError) return { text: error.message, exitCode: configExitCode };
+  if (error instanceof DevRegistryStartError) return { text: error.message, exitCode: error.exitCode };
   if (error instanceof StoreOpenError) return { text: error.message, exitCode: error.exitCode };
   if (isFailure(error)) return { text: error.message, exitCode: configExitCode };
   return {
