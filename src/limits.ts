@@ -232,3 +232,5 @@ export const browseLimitDefault = 50;
 export const browseLimitMax = 200;
 /** An API key sent as a header: servers take 8 KiB of all headers together. */
 export const apiKeyBytesMax = 4_096;
+/** A semver range given by a caller. */
+export const constraintCharactersMax = 256;

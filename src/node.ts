@@ -24,6 +24,8 @@ import type { Operation } from "./operations/operation.ts";
 import { processOperations } from "./operations/processes.ts";
 import { registryOperations, seedRegistry } from "./operations/registries.ts";
 import { Registries } from "./operations/registry-access.ts";
+import { ServiceContents } from "./operations/service-contents.ts";
+import { serviceUpdateOperations } from "./operations/service-updates.ts";
 import { serviceOperations } from "./operations/services.ts";
 import { ToolCalls } from "./operations/tool-calls.ts";
 import { toolOperations } from "./operations/tools.ts";
@@ -123,10 +125,12 @@ export async function openNode({ settings, clock, log, onFatal }: NodeOptions): 
     const readiness = new NodeReadiness(store);
     closers.add(watchStore(store, clock, onFatal));
     const adaptersById = new Map(adapters.map((adapter) => [adapter.id, adapter]));
+    const contents = new ServiceContents({ adapters: adaptersById, fetcher, reader, access, log });
     const operations: readonly Operation[] = [
       ...processOperations({ processes, launcher, timeoutMsDefault: settings.SERVICE_PROCESS_TIMEOUT_MS }),
       ...registryOperations({ ...registryParts, access }),
-      ...serviceOperations({ services, adapters: adaptersById, hydrations, fetcher }),
+      ...serviceOperations({ services, contents, hydrations }),
+      ...serviceUpdateOperations({ services, contents }),
       ...toolOperations({
         services,
         catalogue,

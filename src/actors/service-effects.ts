@@ -27,7 +27,19 @@ export async function performServiceEffect(
     case "sealSecrets":
       return sealSecrets(effect.state, effect.request, ports.vault);
     case "hydrate":
-      return hydrate(effect.state, effect.purpose, self, ports);
+      return hydrate(
+        effect.state,
+        effect.purpose,
+        { type: "hydrated", generation: effect.state.generation, purpose: effect.purpose },
+        () => self.blob("plan"),
+        ports,
+      );
+    case "tryContent": {
+      const { candidate, basis, content } = effect;
+      const purpose = { kind: "replace", ticket: "replace" } as const;
+      const ready: ServiceMessage = { type: "replacementReady", basis, content };
+      return hydrate(candidate, purpose, ready, async () => content.definition.plan, ports);
+    }
     case "drop":
       ports.hydrations.drop(self.key);
       return undefined;
@@ -58,12 +70,13 @@ function sealSecrets(state: ServiceState, request: SecretsRequest, vault: Vault)
 async function hydrate(
   state: ServiceState,
   purpose: HydrationPurpose,
-  self: Self<ServiceMessage>,
+  ready: ServiceMessage,
+  plan: () => Promise<string | undefined>,
   { vault, hydrations }: ServicePorts,
 ): Promise<ServiceMessage> {
   try {
-    await hydrations.hydrate(hydrationRequest(state, vault, () => self.blob("plan")));
-    return { type: "hydrated", generation: state.generation, purpose };
+    await hydrations.hydrate(hydrationRequest(state, vault, plan));
+    return ready;
   } catch (error) {
     return { type: "hydrationFailed", purpose, failure: hydrationFailure(state, purpose, error) };
   }
@@ -105,13 +118,17 @@ function secretsContext(state: ServiceState): { kind: string; id: string; field:
 
 /** Wrong settings are the caller's to mend; whatever else stops a hydration is the target's or the adapter's doing. */
 function hydrationFailure(state: ServiceState, purpose: HydrationPurpose, error: unknown): Failure {
-  const stored = purpose.kind === "reconfigure" ? ". The change is stored; the former settings keep serving" : "";
+  const stored = {
+    enable: "",
+    reconfigure: ". The change is stored; the former settings keep serving",
+    replace: ". The former version stays active",
+  }[purpose.kind];
   if (!isFailure(error)) {
     return new Failure("upstream_failed", `Cannot make service "${state.id}" ready on its adapter${stored}`, {
       cause: error,
     });
   }
-  if (purpose.kind === "enable" && (error.kind === "invalid_request" || error.kind === "conflict")) return error;
+  if (purpose.kind !== "reconfigure" && (error.kind === "invalid_request" || error.kind === "conflict")) return error;
   if (error.kind === "internal") return error;
   return new Failure("upstream_failed", `Cannot make service "${state.id}" ready: ${error.message}${stored}`, {
     cause: error,

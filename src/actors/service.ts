@@ -25,6 +25,8 @@ const stateSchema = z.object({
   adapter: z.string().min(1),
   /** Where the document came from: a URL, or "" for an inline definition. */
   source: z.string(),
+  /** The registry entry it was installed from, or null. */
+  registry: z.object({ registryId: z.string(), definitionId: z.string() }).nullable(),
   name: z.string(),
   summary: z.string(),
   description: z.string(),
@@ -59,7 +61,7 @@ export type ServiceBlob = "document" | "tools" | "plan";
 
 /** Why a hydration is made, and which waiting callers its end settles. */
 export interface HydrationPurpose {
-  readonly kind: "enable" | "reconfigure";
+  readonly kind: "enable" | "reconfigure" | "replace";
   readonly ticket: string;
 }
 
@@ -69,11 +71,15 @@ export type ServiceMessage =
       readonly id: string;
       readonly adapter: string;
       readonly source: string;
-      readonly hash: string;
-      readonly planHash: string;
-      readonly document: string;
-      readonly definition: Definition;
+      readonly registry: ServiceState["registry"];
+      readonly autoUpdate: boolean;
+      readonly constraint: string | null;
+      readonly content: ServiceContent;
     }
+  /** Another definition for an installed service; an enabled one changes over only if it works. */
+  | { readonly type: "replace"; readonly content: ServiceContent }
+  | { readonly type: "markStale"; readonly reason: string }
+  | { readonly type: "setAutoUpdate"; readonly autoUpdate: boolean; readonly constraint: string | null }
   | { readonly type: "patchConfig"; readonly patch: readonly unknown[]; readonly ifMatch?: string | undefined }
   | { readonly type: "patchSecrets"; readonly patch: readonly unknown[]; readonly ticket: string }
   | { readonly type: "setEnabled"; readonly enabled: boolean }
@@ -86,8 +92,19 @@ export type ServiceMessage =
       readonly request: SecretsRequest;
     }
   | { readonly type: "secretsRefused"; readonly ticket: string; readonly failure: Failure }
+  | { readonly type: "replacementReady"; readonly basis: number; readonly content: ServiceContent }
   | { readonly type: "hydrated"; readonly generation: number; readonly purpose: HydrationPurpose }
   | { readonly type: "hydrationFailed"; readonly purpose: HydrationPurpose; readonly failure: Failure };
+
+/** A definition document and what the adapter made of it. */
+export interface ServiceContent {
+  readonly document: string;
+  readonly definition: Definition;
+  /** Of the registry where it has one, else the document's own. */
+  readonly version: string;
+  readonly hash: string;
+  readonly planHash: string;
+}
 
 export interface SealedSecrets {
   readonly envelope: string;
@@ -103,6 +120,13 @@ export interface SecretsRequest {
 export type ServiceEffect =
   | { readonly type: "sealSecrets"; readonly state: ServiceState; readonly request: SecretsRequest }
   | { readonly type: "hydrate"; readonly state: ServiceState; readonly purpose: HydrationPurpose }
+  /** Makes the service ready with a content that is not stored yet. */
+  | {
+      readonly type: "tryContent";
+      readonly candidate: ServiceState;
+      readonly basis: number;
+      readonly content: ServiceContent;
+    }
   | { readonly type: "drop" };
 
 type ServiceStep = Step<ServiceState, ServiceEffect>;
@@ -124,6 +148,14 @@ export const serviceKind: Kind<ServiceState, ServiceMessage, ServiceEffect, Serv
         return secretsSealed(state, message, now);
       case "secretsRefused":
         return { state, settle: [{ ticket: message.ticket, failure: message.failure }] };
+      case "replace":
+        return replace(state, message.content, now);
+      case "replacementReady":
+        return replacementReady(state, message.basis, message.content, now);
+      case "markStale":
+        return markStale(state, message.reason, now);
+      case "setAutoUpdate":
+        return setAutoUpdate(state, message, now);
       case "setEnabled":
         return message.enabled ? enable(state) : disable(state, now);
       case "setToolEnabled":
@@ -148,25 +180,19 @@ function install(
   now: number,
 ): ServiceStep {
   if (state !== null) throw new Failure("already_exists", `Service "${message.id}" exists already`);
-  const { id, adapter, source, hash, planHash, document, definition } = message;
+  const { id, adapter, source, registry, autoUpdate, constraint, content } = message;
   const installed: ServiceState = {
     id,
     adapter,
     source,
-    name: definition.name,
-    summary: definition.summary,
-    description: definition.description,
-    version: definition.version,
-    hash,
-    planHash,
+    registry,
+    ...described(content),
     enabled: false,
     stale: null,
     createdAt: now,
     updatedAt: now,
-    autoUpdate: false,
-    autoUpdateConstraint: null,
-    configSchema: definition.configSchema as ServiceState["configSchema"],
-    secretsSchema: definition.secretsSchema as ServiceState["secretsSchema"],
+    autoUpdate,
+    autoUpdateConstraint: constraint,
     config: {},
     secrets: null,
     secretsPresent: [],
@@ -174,12 +200,78 @@ function install(
     disabledTools: [],
     generation: 1,
   };
-  const tools = [...definition.tools].sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
+  return { state: installed, reply: installed, blobs: blobsOf(content) };
+}
+
+/** What the record says of its content. */
+function described({ definition, version, hash, planHash }: ServiceContent) {
+  const { name, summary, description, configSchema, secretsSchema } = definition;
   return {
-    state: installed,
-    reply: installed,
-    blobs: { document, tools: JSON.stringify(tools), plan: definition.plan },
+    name,
+    summary,
+    description,
+    version,
+    hash,
+    planHash,
+    configSchema: configSchema as ServiceState["configSchema"],
+    secretsSchema: secretsSchema as ServiceState["secretsSchema"],
   };
+}
+
+function blobsOf({ document, definition }: ServiceContent): Record<ServiceBlob, string> {
+  const tools = [...definition.tools].sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
+  return { document, tools: JSON.stringify(tools), plan: definition.plan };
+}
+
+/** Flags of tools stay by their id; configuration and secrets stay, outdated or not. */
+function withContent(state: ServiceState, content: ServiceContent, now: number): ServiceState {
+  const ids = new Set(content.definition.tools.map(({ id }) => id));
+  return {
+    ...state,
+    ...described(content),
+    stale: null,
+    disabledTools: state.disabledTools.filter((id) => ids.has(id)),
+    updatedAt: now,
+    generation: state.generation + 1,
+  };
+}
+
+function replace(state: ServiceState, content: ServiceContent, now: number): ServiceStep {
+  const candidate = withContent(state, content, now);
+  if (!state.enabled) return { state: candidate, reply: candidate, blobs: blobsOf(content) };
+  requireValid("config", settingsProblems(candidate.configSchema, candidate.config));
+  const effect: ServiceEffect = { type: "tryContent", candidate, basis: state.generation, content };
+  return { state, defer: "replace", effects: [effect] };
+}
+
+function replacementReady(state: ServiceState, basis: number, content: ServiceContent, now: number): ServiceStep {
+  const candidate = withContent(state, content, now);
+  // Configured or replaced in between: try again with what is so now.
+  if (basis !== state.generation) {
+    return { state, effects: [{ type: "tryContent", candidate, basis: state.generation, content }] };
+  }
+  return { state: candidate, blobs: blobsOf(content), settle: [{ ticket: "replace", reply: candidate }] };
+}
+
+/** Its stored document no longer makes a definition: it is not called any more until an update mends it. */
+function markStale(state: ServiceState, reason: string, now: number): ServiceStep {
+  const stale: ServiceState = { ...state, stale: reason, updatedAt: now };
+  return { state: stale, reply: stale, effects: [{ type: "drop" }] };
+}
+
+function setAutoUpdate(
+  state: ServiceState,
+  { autoUpdate, constraint }: Extract<ServiceMessage, { type: "setAutoUpdate" }>,
+  now: number,
+): ServiceStep {
+  if (state.registry === null) {
+    throw new Failure(
+      "conflict",
+      `Service "${state.id}" was not installed from a registry: it has nothing to update from`,
+    );
+  }
+  const next: ServiceState = { ...state, autoUpdate, autoUpdateConstraint: constraint, updatedAt: now };
+  return { state: next, reply: next };
 }
 
 /** Reports about a service deleted meanwhile have nobody to answer. */
@@ -189,6 +281,7 @@ function absent(message: ServiceMessage): ServiceStep {
     case "secretsRefused":
     case "hydrationFailed":
       return { state: null };
+    case "replacementReady":
     case "hydrated":
       return { state: null, effects: [{ type: "drop" }] };
     default:

@@ -1,13 +1,14 @@
 /**
  * `npm run demo`: a real server on a temporary folder, a real pet store, and everything a user does to get from one to the
- * other, each step printed as a curl command. `npm run demo -- FILE_OR_URL`: the same for any OpenAPI document, up to its
+ * other, then the same from a registry; each step printed as a curl command. `npm run demo -- FILE_OR_URL`: the same for any OpenAPI document, up to its
  * tools. Ends with 0 when every answer was the expected one, with 1 and the reason otherwise; leaves nothing behind.
  */
-import { takeTour } from "./guide.ts";
+import { type Guide, takeTour } from "./guide.ts";
 import { prepareDocument } from "./installation.ts";
 import { startPetStore } from "./pet-store.ts";
+import { registryClient, startRegistry } from "./registry-child.ts";
 import { startServer } from "./server-child.ts";
-import { documentTour, petStoreTour, type Tour } from "./tour.ts";
+import { documentTour, petStoreTour, registryTour } from "./tour.ts";
 
 /** What must be undone, last first, however the demo ends. */
 type Cleanups = (() => Promise<void> | void)[];
@@ -46,22 +47,32 @@ async function petStoreDemo(cleanups: Cleanups): Promise<void> {
   const store = await startPetStore({ port: 0, apiKey });
   cleanups.push(() => store.close());
   print(`Pet store: ${store.url}, described at ${store.documentUrl}`);
-  const output = await run(petStoreTour({ documentUrl: store.documentUrl, port: store.port, apiKey }), cleanups);
+  const guide = await startGuide(cleanups);
+  const { documentUrl, port } = store;
+  const output = await takeTour(petStoreTour({ documentUrl, port, apiKey }), guide);
   print(`\nThe program ran, and this is its output:\n${JSON.stringify(output, null, 2)}`);
+
+  const registry = await startRegistry();
+  cleanups.push(() => registry.stop());
+  print(`\nThe same from a registry: ${registry.url}`);
+  const counted = await takeTour(registryTour({ registryUrl: registry.url, ...registryClient, port, apiKey }), guide);
+  print(`\nInstalled from the registry, it counts the same pets:\n${JSON.stringify(counted, null, 2)}`);
 }
 
 async function documentDemo(fileOrUrl: string, cleanups: Cleanups): Promise<void> {
   const { installation, close } = await prepareDocument(fileOrUrl);
   cleanups.push(close);
-  await run(documentTour(installation), cleanups);
+  await takeTour(documentTour(installation), await startGuide(cleanups));
   print(`\nThat is all of "${fileOrUrl}" that can be shown without its configuration and secrets.`);
 }
 
-async function run(tour: Tour, cleanups: Cleanups): Promise<unknown> {
-  const server = await startServer({ signal: interrupted.signal });
+/** Someone who knows the way around a server of our own. */
+async function startGuide(cleanups: Cleanups): Promise<Guide> {
+  const { signal } = interrupted;
+  const server = await startServer({ signal });
   cleanups.push(() => server.stop());
   print(`Troupe: ${server.http} (REST) and ${server.grpc} (gRPC), on a temporary folder`);
-  return takeTour(tour, { base: server.http, signal: interrupted.signal, print });
+  return { base: server.http, signal, print };
 }
 
 /** An error of fetch hides its reason in the cause. */

@@ -95,6 +95,75 @@ export function* petStoreTour({ documentUrl, port, apiKey }: PetStoreFacts): Tou
   yield { say: "And its output.", method: "GET", path: `/processes/${id}/output`, expect: 200 };
 }
 
+/** What must be known of the registry and the pet store before one can be installed from the other. */
+export interface RegistryFacts {
+  readonly registryUrl: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  readonly port: number;
+  readonly apiKey: string;
+}
+
+export const shopProgram = "return (await services.shop.getStats({})).body";
+
+export function* registryTour({ registryUrl, clientId, clientSecret, port, apiKey }: RegistryFacts): Tour {
+  const added = yield {
+    say: "Add the registry: its well-known document says what it offers, and that it takes OAuth2 clients.",
+    method: "POST",
+    path: "/registries",
+    body: { baseUrl: registryUrl },
+    expect: 201,
+  };
+  const registryId = (added as { id: string }).id;
+  const registry = `/registries/${encodeURIComponent(registryId)}`;
+  const setup = yield {
+    say: "Give it the client's credentials. A token is fetched at once, and renewed by itself from now on.",
+    method: "POST",
+    path: `${registry}/auth`,
+    body: { type: "oauth2", clientId, clientSecret },
+    expect: 200,
+  };
+  const { status, message } = (setup as { auth: { status: string; message?: string } }).auth;
+  if (status !== "configured") throw new Error(`The registry's auth ended ${status}: ${message}`);
+  yield { say: "Browse what it offers.", method: "GET", path: `${registry}/definitions?query=pet`, expect: 200 };
+  yield {
+    say: "Install the newest pet store it has, under a name of our own.",
+    method: "POST",
+    path: "/services",
+    body: { id: "shop", registryId, definitionId: "petstore" },
+    expect: 201,
+  };
+  yield {
+    say: "Configure it as before.",
+    method: "PATCH",
+    path: "/services/shop/config",
+    body: [{ op: "add", path: "/serverVar_port", value: String(port) }],
+    expect: 200,
+  };
+  yield {
+    say: "With its secret.",
+    method: "PATCH",
+    path: "/services/shop/secrets",
+    body: [{ op: "add", path: "/petKey", value: apiKey }],
+    expect: 200,
+  };
+  yield { say: "Enable it.", method: "POST", path: "/services/shop/enabled", body: { enabled: true }, expect: 200 };
+  const created = yield {
+    say: "And run a program that calls it.",
+    method: "POST",
+    path: "/processes",
+    body: { code: shopProgram },
+    expect: 200,
+  };
+  const { id } = created as { id: number };
+  yield {
+    say: "Its output, as soon as there is one.",
+    method: "GET",
+    path: `/processes/${id}/output?wait=30`,
+    expect: 200,
+  };
+}
+
 /** How any document gets in: a body for POST /services, and what to say about it. */
 export interface Installation {
   readonly say: string;

@@ -46,5 +46,8 @@ function otherReason(code: string): string {
 }
 
 function codeOf(error: unknown): string {
-  return error instanceof Error && "code" in error ? String(error.code) : "";
+  if (!(error instanceof Error)) return "";
+  if ("code" in error && error.code !== undefined) return String(error.code);
+  // The parser of undici does not name every fault it finds.
+  return error.name === "HTTPParserError" ? "HPE_UNNAMED" : "";
 }

@@ -1,23 +1,22 @@
 /** Operations on services: API document 4.10–4.12 and the service rows of the REST surface. */
-import { createHash, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { configOf, configTag, type ServiceMessage, type ServiceState, serviceSort } from "../actors/service.ts";
 import { Failure } from "../errors/failure.ts";
-import { documentBytesMax, documentFetchMs, documentParseMs, redirectsMax } from "../limits.ts";
-import type { Adapter } from "../ports/adapter.ts";
-import type { Fetcher } from "../ports/fetcher.ts";
+import { documentFetchMs, documentParseMs } from "../limits.ts";
 import type { Hydrations } from "../ports/hydrations.ts";
 import type { Actors } from "../runtime/actors.ts";
+import { constraint } from "./constraint.ts";
 import type { CallContext, Operation, Route } from "./operation.ts";
 import { decodeCursor, encodeCursor, type Page, walk } from "./page.ts";
+import type { ServiceContents } from "./service-contents.ts";
 import { serviceIdFrom, serviceIdProblem } from "./service-id.ts";
 import { cursor, flag, instant, isoTime, jsonObject, label, page, pageLimit, text } from "./shapes.ts";
 
 export interface ServiceOperationsOptions {
   readonly services: Actors<ServiceState, ServiceMessage>;
-  readonly adapters: ReadonlyMap<string, Adapter>;
+  readonly contents: ServiceContents;
   readonly hydrations: Hydrations;
-  readonly fetcher: Fetcher;
 }
 
 const serviceShape = z.object({
@@ -55,6 +54,30 @@ const createInput = z.object({
   adapter: label.optional(),
   url: label.optional(),
   definition: z.union([z.string().min(1), jsonObject]).optional(),
+  registryId: label.optional(),
+  definitionId: label.optional(),
+  version: label.optional(),
+  autoUpdate: z.boolean().default(false),
+  constraint: constraint.nullable().default(null),
+});
+
+/** One source, and an id that means something in process code. */
+const checkedCreateInput = createInput.superRefine((input, issue) => {
+  const { id, url, definition, registryId, definitionId } = input;
+  const sources = [url, definition, registryId ?? definitionId].filter((source) => source !== undefined);
+  const problems = [
+    sources.length === 1
+      ? undefined
+      : ["url", "or definition, or registryId with definitionId, must be given, and only one of them"],
+    (registryId === undefined) === (definitionId === undefined)
+      ? undefined
+      : ["definitionId", "and registryId go together"],
+    registryId === undefined && input.autoUpdate ? ["autoUpdate", "needs a registry to update from"] : undefined,
+    id === undefined ? undefined : ["id", serviceIdProblem(id)],
+  ];
+  for (const [field, message] of problems.filter((problem) => problem !== undefined)) {
+    if (field !== undefined && message !== undefined) issue.addIssue({ code: "custom", path: [field], message });
+  }
 });
 
 const listInput = z.object({
@@ -90,7 +113,7 @@ export function toServiceRecord(state: ServiceState, adapters: ReadonlySet<strin
 }
 
 export function serviceOperations(options: ServiceOperationsOptions): readonly Operation[] {
-  const { services, adapters, hydrations, fetcher } = options;
+  const { services, contents, hydrations } = options;
   const rpcService = "ServiceService";
 
   async function find(id: string): Promise<ServiceState> {
@@ -109,37 +132,18 @@ export function serviceOperations(options: ServiceOperationsOptions): readonly O
     rpcService,
     route: { method: "POST", path: "/services", body: "fields", status: 201 },
     role: "operator",
-    input: createInput.superRefine((input, issue) => {
-      if ((input.url === undefined) === (input.definition === undefined)) {
-        issue.addIssue({ code: "custom", path: ["url"], message: "or definition must be given, and not both" });
-      }
-      const problem = input.id === undefined ? undefined : serviceIdProblem(input.id);
-      if (problem !== undefined) issue.addIssue({ code: "custom", path: ["id"], message: problem });
-    }),
+    input: checkedCreateInput,
     output: z.object({ id: z.string() }),
-    extraDeadlineMs: () => documentFetchMs + documentParseMs,
+    extraDeadlineMs: () => 3 * documentFetchMs + documentParseMs,
     run: async (input, context) => {
-      const adapter = adapterFor(adapters, input.adapter);
       if (input.id !== undefined && (await services.query(input.id)).state !== null) {
         throw new Failure("already_exists", `Service "${input.id}" exists already`);
       }
-      const { document, url } = await documentOf(input, fetcher, context);
-      const definition = await adapter.define({ text: document, url });
-      const id = input.id ?? serviceIdFrom(definition.title);
-      await ask(
-        id,
-        {
-          type: "install",
-          id,
-          adapter: adapter.id,
-          source: url ?? "",
-          hash: sha256(document),
-          planHash: sha256(definition.plan),
-          document,
-          definition,
-        },
-        context,
-      );
+      const found = await contents.find(input, context);
+      const id = input.id ?? serviceIdFrom(found.suggestedId);
+      const { adapter, source, registry, content } = found;
+      const { autoUpdate, constraint } = input;
+      await ask(id, { type: "install", id, adapter, source, registry, autoUpdate, constraint, content }, context);
       return { id };
     },
   };
@@ -316,46 +320,6 @@ const enabledInput = byService.extend({ enabled: z.boolean() });
 
 function route(method: "GET", path: string, answer?: Route["answer"]): Route {
   return { method, path, body: "none", status: 200, ...(answer === undefined ? {} : { answer }) };
-}
-
-function adapterFor(adapters: ReadonlyMap<string, Adapter>, id = "openapi"): Adapter {
-  const adapter = adapters.get(id);
-  if (adapter === undefined) {
-    const known = [...adapters.keys()].join(", ");
-    throw new Failure("invalid_request", `There is no adapter "${id}"; known: ${known}`);
-  }
-  return adapter;
-}
-
-async function documentOf(
-  { url, definition }: z.infer<typeof createInput>,
-  fetcher: Fetcher,
-  context: CallContext,
-): Promise<{ document: string; url: string | undefined }> {
-  if (url === undefined) {
-    return { document: typeof definition === "string" ? definition : JSON.stringify(definition), url: undefined };
-  }
-  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
-    throw new Failure("invalid_request", 'Field "url" must be an absolute http or https URL');
-  }
-  const answer = await fetcher.fetch({
-    method: "GET",
-    url,
-    headers: { accept: "application/json, application/yaml, text/yaml, */*;q=0.5" },
-    redirectsMax,
-    bodyBytesMax: documentBytesMax,
-    timeoutMs: documentFetchMs,
-    signal: context.signal,
-  });
-  if (answer.status < 200 || answer.status > 299) {
-    throw new Failure("upstream_failed", `The server of the definition document answered with status ${answer.status}`);
-  }
-  if (answer.body.length === 0) throw new Failure("invalid_request", "The definition document is empty");
-  return { document: new TextDecoder().decode(answer.body), url: answer.url };
-}
-
-function sha256(content: string): string {
-  return createHash("sha256").update(content).digest("hex");
 }
 
 function secretsOf(state: ServiceState): { present: string[]; outdated: string[] } {

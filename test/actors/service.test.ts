@@ -1,17 +1,23 @@
 /** What a service decides, and how its effects report back: real vault, real settings rules, an adapter that fails on demand. */
 import { randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { configOf, type ServiceMessage, type ServiceState, serviceKind } from "../../src/actors/service.ts";
+import {
+  configOf,
+  type ServiceContent,
+  type ServiceMessage,
+  type ServiceState,
+  serviceKind,
+} from "../../src/actors/service.ts";
 import { openHydrations } from "../../src/adapters/hydrations.ts";
 import { Failure, isFailure } from "../../src/errors/failure.ts";
-import type { Adapter, Hydration } from "../../src/ports/adapter.ts";
+import type { Adapter, Definition, Hydration } from "../../src/ports/adapter.ts";
 import { System } from "../../src/runtime/system.ts";
 import { openVault } from "../../src/secrets/vault.ts";
 import { ManualClock } from "../runtime/manual-clock.ts";
 import { silentLog } from "../runtime/stage.ts";
 import { openMemoryStore } from "../store/memory-store.ts";
 
-const definition = {
+const definition: Definition = {
   title: "Pets",
   name: "Pets",
   summary: "",
@@ -41,11 +47,15 @@ const install: ServiceMessage = {
   id: "pets",
   adapter: "toy",
   source: "",
-  hash: "h".repeat(64),
-  planHash: "p".repeat(64),
-  document: "the document",
-  definition,
+  registry: null,
+  autoUpdate: false,
+  constraint: null,
+  content: contentOf(definition),
 };
+
+function contentOf(made: Definition, version = made.version): ServiceContent {
+  return { document: "the document", definition: made, version, hash: "h".repeat(64), planHash: "p".repeat(64) };
+}
 
 async function openService(installation: ServiceMessage = install) {
   const clock = new ManualClock();
@@ -196,8 +206,8 @@ describe("a service", () => {
   });
 
   it("takes 200 patches at once, each adding a key of its own: all are stored, and each answer has its own", async () => {
-    const open = { ...definition, configSchema: { type: "object" } };
-    const { ask, state } = await openService({ ...install, definition: open });
+    const open = contentOf({ ...definition, configSchema: { type: "object" } });
+    const { ask, state } = await openService({ ...install, content: open });
     const keys = Array.from({ length: 200 }, (_, number) => `key${number}`);
     const answers = await Promise.all(keys.map((key, number) => ask(config(add(`/${key}`, number)))));
     answers.forEach((answer, number) => {
@@ -219,11 +229,14 @@ describe("a service", () => {
   it("keeps values its schema no longer defines, and takes no new ones", async () => {
     const { ask, state } = await openService({
       ...install,
-      definition: { ...definition, configSchema: { type: "object" } },
+      content: contentOf({ ...definition, configSchema: { type: "object" } }),
     });
     await ask(config(add("/old", 1), add("/host", "h")));
     // As an update of the definition would: the schema narrows while the values stay.
-    const narrowed = { ...((await state()) as ServiceState), configSchema: definition.configSchema };
+    const narrowed = {
+      ...((await state()) as ServiceState),
+      configSchema: definition.configSchema as ServiceState["configSchema"],
+    };
     const { decide } = serviceKind;
     const told = (patch: unknown[]): unknown =>
       configOf(decide(narrowed, { type: "patchConfig", patch }, 0).state as ServiceState);
@@ -259,6 +272,76 @@ describe("a service", () => {
       expect(text).toMatch(/^invalid_request/);
       expect(text).not.toMatch(/CANARY|GUESS/);
     }
+  });
+
+  describe("given other content", () => {
+    const next = contentOf(
+      {
+        ...definition,
+        tools: [{ ...(definition.tools[0] as Definition["tools"][number]), id: "c" }],
+        plan: "the next plan",
+      },
+      "2.0.0",
+    );
+
+    it("while disabled changes over at once, keeping configuration and secrets", async () => {
+      const { ask, services } = await openService();
+      await ask(config(add("/host", "h")));
+      await ask(secrets(add("/token", "s")));
+      await ask({ type: "setToolEnabled", toolId: "a", enabled: false });
+      const after = await ask({ type: "replace", content: next });
+      expect(after).toMatchObject({
+        version: "2.0.0",
+        config: { host: "h" },
+        secretsPresent: ["/token"],
+        disabledTools: [],
+      });
+      expect(await services.blob("pets", "plan")).toBe("the next plan");
+    });
+
+    it("while enabled stays enabled when it works, and is made ready with the new plan", async () => {
+      const { ask, hydrations } = await openEnabled();
+      const after = await ask({ type: "replace", content: next });
+      expect(after).toMatchObject({ enabled: true, version: "2.0.0" });
+      expect(await hydrations.at(-1)?.plan.load()).toBe("the next plan");
+    });
+
+    it("while enabled keeps the former version when it does not work, and says so", async () => {
+      const { refused, state, toy, services } = await openEnabled();
+      toy.failure = new Error("down");
+      expect(await refused({ type: "replace", content: next })).toMatch(
+        /^upstream_failed: .*The former version stays active/,
+      );
+      const demanding = { ...next.definition, configSchema: { type: "object", required: ["port"] } };
+      expect(await refused({ type: "replace", content: contentOf(demanding) })).toMatch(/^invalid_request: .*port/);
+      expect(await state()).toMatchObject({ enabled: true, version: "1.0.0" });
+      expect(await services.blob("pets", "plan")).toBe("the plan");
+    });
+
+    it("changed while it is being tried is tried again with what is so now", async () => {
+      const { ask, toy, hydrations } = await openEnabled();
+      const { promise, resolve } = Promise.withResolvers<void>();
+      toy.beforeReady = () => promise;
+      const replacing = ask({ type: "replace", content: next });
+      const patching = ask(config(add("/size", 7)));
+      resolve();
+      await patching;
+      expect(await replacing).toMatchObject({ version: "2.0.0", config: { host: "h", size: 7 } });
+      expect(hydrations.at(-1)?.config).toEqual({ host: "h", size: 7 });
+    });
+
+    it("when its document no longer works is stale: not callable, not to be enabled, mended by other content", async () => {
+      const { ask, refused } = await openService();
+      await ask(config(add("/host", "h")));
+      await ask({ type: "markStale", reason: "unreadable" });
+      expect(await refused(enabled(true))).toMatch(/^conflict: .*stale \(unreadable\)/);
+      expect((await ask({ type: "replace", content: next })).stale).toBeNull();
+    });
+
+    it("from a registry only may be asked to update by itself", async () => {
+      const { refused } = await openService();
+      expect(await refused({ type: "setAutoUpdate", autoUpdate: true, constraint: null })).toMatch(/^conflict/);
+    });
   });
 
   it("remembers which tools may not be called", async () => {

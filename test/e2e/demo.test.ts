@@ -69,15 +69,25 @@ test("the demo goes from the document to the output of a program", { timeout: ru
     "$ curl -sS 'BASE/processes/1?wait=30'",
     "$ curl -sS BASE/processes/1/stdout",
     "$ curl -sS BASE/processes/1/output",
+    "$ curl -sS BASE/registries \\",
+    "$ curl -sS BASE/registries/dev-registry/auth \\",
+    "$ curl -sS 'BASE/registries/dev-registry/definitions?query=pet'",
+    "$ curl -sS BASE/services \\",
+    "$ curl -sS -X PATCH BASE/services/shop/config \\",
+    "$ curl -sS -X PATCH BASE/services/shop/secrets \\",
+    "$ curl -sS BASE/services/shop/enabled \\",
+    "$ curl -sS BASE/processes \\",
+    "$ curl -sS 'BASE/processes/2/output?wait=30'",
   ]);
   expect(stdout).toContain("created pet 4");
-  const output = stdout.slice(stdout.indexOf("this is its output:\n") + "this is its output:\n".length);
+  const output = /this is its output:\n(\{.*?\n\})\n/s.exec(stdout)?.[1] ?? "";
   expect(JSON.parse(output)).toEqual({
     calm: expect.arrayContaining(["Tapir Tom", "Cat Clara"]),
     created: { id: 4, name: "Otter Olga", status: "available", tags: ["calm", "new"], bornOn: null },
     photo: "image/png",
     pets: 4,
   });
+  expect(stdout).toMatch(/counts the same pets:\n\{\n {2}"pets": 4/);
   await expectNothingLeft(stdout);
 });
 

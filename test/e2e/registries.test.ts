@@ -491,3 +491,94 @@ function filesBelow(folder: string): string[] {
     .map((name) => join(folder, String(name)))
     .filter((file) => statSync(file).isFile());
 }
+
+describe("installing a service from a registry", () => {
+  it("takes the latest version by its entry, on the adapter its kind names, and keeps where it came from", async () => {
+    const { id, remote } = await added(oauth2, oauthSetup);
+    const name = `fromRegistry${count}`;
+    const installed = await server.post("/services", { id: name, registryId: id, definitionId: "petstore" });
+    expect([installed.status, installed.body]).toEqual([201, { id: name }]);
+    const { body } = await server.get(`/services/${name}`);
+    expect(body).toMatchObject({ version: "1.1.0", adapter: "openapi", enabled: false, autoUpdate: false });
+    expect(body.source).toContain(remote.origin);
+    expect((await server.get(`/tools/${name}/getStats`)).status).toBe(200);
+  });
+
+  it("takes the version asked for, or the newest within a constraint, and updates to what is newer, never older", async () => {
+    const { id } = await added();
+    const name = `pinned${count}`;
+    const request = { id: name, registryId: id, definitionId: "petstore", version: "1.0.0", constraint: "^1.0.0" };
+    expect((await server.post("/services", { ...request, autoUpdate: true })).status).toBe(201);
+    expect((await server.get(`/services/${name}`)).body).toMatchObject({
+      version: "1.0.0",
+      autoUpdate: true,
+      autoUpdateConstraint: "^1.0.0",
+    });
+    expect((await server.get(`/tools/${name}/getStats`)).status).toBe(404);
+    const updated = await server.post(`/services/${name}/update`);
+    expect([updated.status, updated.body]).toEqual([200, { id: name, updated: true, version: "1.1.0" }]);
+    expect((await server.get(`/tools/${name}/getStats`)).status).toBe(200);
+    expect((await server.post(`/services/${name}/update`)).body).toEqual({
+      id: name,
+      updated: false,
+      version: "1.1.0",
+    });
+    const held = `held${count}`;
+    await server.post("/services", { ...request, id: held, version: undefined, constraint: "~1.0.0" });
+    expect((await server.get(`/services/${held}`)).body.version).toBe("1.0.0");
+    expect((await server.post(`/services/${held}/update`)).body.updated).toBe(false);
+  });
+
+  it("reads YAML documents and versions that a registry spells oddly", async () => {
+    const { id } = await added({ lies: ["odd-versions"] });
+    const installed = await server.post("/services", {
+      id: `library${count}`,
+      registryId: id,
+      definitionId: "lending-library",
+    });
+    expect(installed.status, installed.text).toBe(201);
+  });
+
+  it("refuses what does not fit together, what is not there, and what was tampered with", async () => {
+    const { id, remote } = await added();
+    const install = (body: object): Promise<Answer> =>
+      server.post("/services", { id: `never${count}`, registryId: id, definitionId: "petstore", ...body });
+    expect((await install({ definitionId: undefined })).status).toBe(400);
+    expect((await install({ url: "http://127.0.0.1:9/" })).status).toBe(400);
+    expect((await install({ registryId: "nowhere" })).status).toBe(404);
+    expect((await install({ definitionId: "nothing" })).status).toBe(404);
+    expect((await install({ version: "9.9.9" })).status).toBe(404);
+    expect((await install({ constraint: "^9.0.0" })).status).toBe(404);
+    expect((await install({ constraint: "not a range" })).status).toBe(400);
+    expect((await install({ constraint: "1.2.3 ".padEnd(90_000, "x") })).status).toBe(400);
+    expect((await install({ adapter: "unknown" })).status).toBe(400);
+    remote.set({ lies: ["wrong-hash"] });
+    const tampered = await install({});
+    expect([tampered.status, tampered.body.code]).toEqual([502, "upstream_failed"]);
+    expect((await server.get(`/services/never${count}`)).status).toBe(404);
+  });
+
+  it("stays when its registry is deleted, and is then told that there is nothing to update from", async () => {
+    const { id } = await added();
+    const name = `orphan${count}`;
+    await server.post("/services", { id: name, registryId: id, definitionId: "petstore" });
+    await server.call("DELETE", `/registries/${id}`);
+    expect((await server.get(`/services/${name}`)).status).toBe(200);
+    expect((await server.post(`/services/${name}/update`)).status).toBe(404);
+    const sync = await server.post(`/services/${name}/sync`);
+    expect([sync.status, sync.body]).toEqual([200, { id: name, updated: true, version: "1.1.0" }]);
+  });
+
+  it("answers 409 for updates of services that came from elsewhere, and 400 for constraints that are none", async () => {
+    const name = `inline${++count}`;
+    await server.post("/services", {
+      id: name,
+      definition: { openapi: "3.1.0", info: { title: "t", version: "1" }, paths: {} },
+    });
+    expect((await server.post(`/services/${name}/update`)).status).toBe(409);
+    expect((await server.post(`/services/${name}/auto-update`, { autoUpdate: true })).status).toBe(409);
+    for (const constraint of ["", "  ", "latest", "1.2.3.4", "^", ">=01.2.3", 1, true, []]) {
+      expect((await server.post(`/services/${name}/auto-update`, { autoUpdate: true, constraint })).status).toBe(400);
+    }
+  });
+});

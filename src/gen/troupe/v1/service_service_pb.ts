@@ -16,7 +16,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file troupe/v1/service_service.proto.
  */
 export const file_troupe_v1_service_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch90cm91cGUvdjEvc2VydmljZV9zZXJ2aWNlLnByb3RvEgl0cm91cGUudjEilgEKFENyZWF0ZVNlcnZpY2VSZXF1ZXN0Eg8KAmlkGAEgASgJSACIAQESFAoHYWRhcHRlchgCIAEoCUgBiAEBEhAKA3VybBgDIAEoCUgCiAEBEioKCmRlZmluaXRpb24YBCABKAsyFi5nb29nbGUucHJvdG9idWYuVmFsdWVCBQoDX2lkQgoKCF9hZGFwdGVyQgYKBF91cmwiIwoVQ3JlYXRlU2VydmljZVJlc3BvbnNlEgoKAmlkGAEgASgJIicKEUdldFNlcnZpY2VSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAkiOQoSR2V0U2VydmljZVJlc3BvbnNlEiMKB3NlcnZpY2UYASABKAsyEi50cm91cGUudjEuU2VydmljZSLTAQoTTGlzdFNlcnZpY2VzUmVxdWVzdBISCgVxdWVyeRgBIAEoCUgAiAEBEhQKB2VuYWJsZWQYAiABKAhIAYgBARIUCgdhZGFwdGVyGAMgASgJSAKIAQESEgoFc3RhbGUYBCABKAhIA4gBARITCgZjdXJzb3IYBSABKAlIBIgBARISCgVsaW1pdBgGIAEoDUgFiAEBQggKBl9xdWVyeUIKCghfZW5hYmxlZEIKCghfYWRhcHRlckIICgZfc3RhbGVCCQoHX2N1cnNvckIICgZfbGltaXQidQoUTGlzdFNlcnZpY2VzUmVzcG9uc2USIQoFaXRlbXMYASADKAsyEi50cm91cGUudjEuU2VydmljZRIYCgtuZXh0X2N1cnNvchgCIAEoCUgAiAEBEhAKCGhhc19tb3JlGAMgASgIQg4KDF9uZXh0X2N1cnNvciIqChREZWxldGVTZXJ2aWNlUmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgJIhcKFURlbGV0ZVNlcnZpY2VSZXNwb25zZSItChdHZXRTZXJ2aWNlQ29uZmlnUmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgJImMKGEdldFNlcnZpY2VDb25maWdSZXNwb25zZRInCgZjb25maWcYASABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EhAKCG91dGRhdGVkGAIgAygJEgwKBGV0YWcYAyABKAkiMwodR2V0U2VydmljZUNvbmZpZ1NjaGVtYVJlcXVlc3QSEgoKc2VydmljZV9pZBgBIAEoCSJPCh5HZXRTZXJ2aWNlQ29uZmlnU2NoZW1hUmVzcG9uc2USLQoNY29uZmlnX3NjaGVtYRgBIAEoCzIWLmdvb2dsZS5wcm90b2J1Zi5WYWx1ZSKBAQoZUGF0Y2hTZXJ2aWNlQ29uZmlnUmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgJEiwKBXBhdGNoGAIgAygLMh0udHJvdXBlLnYxLkpzb25QYXRjaE9wZXJhdGlvbhIVCghpZl9tYXRjaBgDIAEoCUgAiAEBQgsKCV9pZl9tYXRjaCJXChpQYXRjaFNlcnZpY2VDb25maWdSZXNwb25zZRInCgZjb25maWcYASABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EhAKCG91dGRhdGVkGAIgAygJIi4KGEdldFNlcnZpY2VTZWNyZXRzUmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgJIj4KGUdldFNlcnZpY2VTZWNyZXRzUmVzcG9uc2USDwoHcHJlc2VudBgBIAMoCRIQCghvdXRkYXRlZBgCIAMoCSI0Ch5HZXRTZXJ2aWNlU2VjcmV0c1NjaGVtYVJlcXVlc3QSEgoKc2VydmljZV9pZBgBIAEoCSJRCh9HZXRTZXJ2aWNlU2VjcmV0c1NjaGVtYVJlc3BvbnNlEi4KDnNlY3JldHNfc2NoZW1hGAEgASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlIl4KGlBhdGNoU2VydmljZVNlY3JldHNSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAkSLAoFcGF0Y2gYAiADKAsyHS50cm91cGUudjEuSnNvblBhdGNoT3BlcmF0aW9uIkAKG1BhdGNoU2VydmljZVNlY3JldHNSZXNwb25zZRIPCgdwcmVzZW50GAEgAygJEhAKCG91dGRhdGVkGAIgAygJIj8KGFNldFNlcnZpY2VFbmFibGVkUmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgJEg8KB2VuYWJsZWQYAiABKAgiOAoZU2V0U2VydmljZUVuYWJsZWRSZXNwb25zZRIKCgJpZBgBIAEoCRIPCgdlbmFibGVkGAIgASgIMrkICg5TZXJ2aWNlU2VydmljZRJSCg1DcmVhdGVTZXJ2aWNlEh8udHJvdXBlLnYxLkNyZWF0ZVNlcnZpY2VSZXF1ZXN0GiAudHJvdXBlLnYxLkNyZWF0ZVNlcnZpY2VSZXNwb25zZRJOCgpHZXRTZXJ2aWNlEhwudHJvdXBlLnYxLkdldFNlcnZpY2VSZXF1ZXN0Gh0udHJvdXBlLnYxLkdldFNlcnZpY2VSZXNwb25zZSIDkAIBElQKDExpc3RTZXJ2aWNlcxIeLnRyb3VwZS52MS5MaXN0U2VydmljZXNSZXF1ZXN0Gh8udHJvdXBlLnYxLkxpc3RTZXJ2aWNlc1Jlc3BvbnNlIgOQAgESUgoNRGVsZXRlU2VydmljZRIfLnRyb3VwZS52MS5EZWxldGVTZXJ2aWNlUmVxdWVzdBogLnRyb3VwZS52MS5EZWxldGVTZXJ2aWNlUmVzcG9uc2USYAoQR2V0U2VydmljZUNvbmZpZxIiLnRyb3VwZS52MS5HZXRTZXJ2aWNlQ29uZmlnUmVxdWVzdBojLnRyb3VwZS52MS5HZXRTZXJ2aWNlQ29uZmlnUmVzcG9uc2UiA5ACARJyChZHZXRTZXJ2aWNlQ29uZmlnU2NoZW1hEigudHJvdXBlLnYxLkdldFNlcnZpY2VDb25maWdTY2hlbWFSZXF1ZXN0GikudHJvdXBlLnYxLkdldFNlcnZpY2VDb25maWdTY2hlbWFSZXNwb25zZSIDkAIBEmEKElBhdGNoU2VydmljZUNvbmZpZxIkLnRyb3VwZS52MS5QYXRjaFNlcnZpY2VDb25maWdSZXF1ZXN0GiUudHJvdXBlLnYxLlBhdGNoU2VydmljZUNvbmZpZ1Jlc3BvbnNlEmMKEUdldFNlcnZpY2VTZWNyZXRzEiMudHJvdXBlLnYxLkdldFNlcnZpY2VTZWNyZXRzUmVxdWVzdBokLnRyb3VwZS52MS5HZXRTZXJ2aWNlU2VjcmV0c1Jlc3BvbnNlIgOQAgESdQoXR2V0U2VydmljZVNlY3JldHNTY2hlbWESKS50cm91cGUudjEuR2V0U2VydmljZVNlY3JldHNTY2hlbWFSZXF1ZXN0GioudHJvdXBlLnYxLkdldFNlcnZpY2VTZWNyZXRzU2NoZW1hUmVzcG9uc2UiA5ACARJkChNQYXRjaFNlcnZpY2VTZWNyZXRzEiUudHJvdXBlLnYxLlBhdGNoU2VydmljZVNlY3JldHNSZXF1ZXN0GiYudHJvdXBlLnYxLlBhdGNoU2VydmljZVNlY3JldHNSZXNwb25zZRJeChFTZXRTZXJ2aWNlRW5hYmxlZBIjLnRyb3VwZS52MS5TZXRTZXJ2aWNlRW5hYmxlZFJlcXVlc3QaJC50cm91cGUudjEuU2V0U2VydmljZUVuYWJsZWRSZXNwb25zZWIGcHJvdG8z", [file_google_protobuf_struct, file_troupe_v1_json_patch, file_troupe_v1_service]);
+  fileDesc("Ch90cm91cGUvdjEvc2VydmljZV9zZXJ2aWNlLnByb3RvEgl0cm91cGUudjEi4gIKFENyZWF0ZVNlcnZpY2VSZXF1ZXN0Eg8KAmlkGAEgASgJSACIAQESFAoHYWRhcHRlchgCIAEoCUgBiAEBEhAKA3VybBgDIAEoCUgCiAEBEioKCmRlZmluaXRpb24YBCABKAsyFi5nb29nbGUucHJvdG9idWYuVmFsdWUSGAoLcmVnaXN0cnlfaWQYBSABKAlIA4gBARIaCg1kZWZpbml0aW9uX2lkGAYgASgJSASIAQESFAoHdmVyc2lvbhgHIAEoCUgFiAEBEhgKC2F1dG9fdXBkYXRlGAggASgISAaIAQESFwoKY29uc3RyYWludBgJIAEoCUgHiAEBQgUKA19pZEIKCghfYWRhcHRlckIGCgRfdXJsQg4KDF9yZWdpc3RyeV9pZEIQCg5fZGVmaW5pdGlvbl9pZEIKCghfdmVyc2lvbkIOCgxfYXV0b191cGRhdGVCDQoLX2NvbnN0cmFpbnQiIwoVQ3JlYXRlU2VydmljZVJlc3BvbnNlEgoKAmlkGAEgASgJIicKEUdldFNlcnZpY2VSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAkiOQoSR2V0U2VydmljZVJlc3BvbnNlEiMKB3NlcnZpY2UYASABKAsyEi50cm91cGUudjEuU2VydmljZSLTAQoTTGlzdFNlcnZpY2VzUmVxdWVzdBISCgVxdWVyeRgBIAEoCUgAiAEBEhQKB2VuYWJsZWQYAiABKAhIAYgBARIUCgdhZGFwdGVyGAMgASgJSAKIAQESEgoFc3RhbGUYBCABKAhIA4gBARITCgZjdXJzb3IYBSABKAlIBIgBARISCgVsaW1pdBgGIAEoDUgFiAEBQggKBl9xdWVyeUIKCghfZW5hYmxlZEIKCghfYWRhcHRlckIICgZfc3RhbGVCCQoHX2N1cnNvckIICgZfbGltaXQidQoUTGlzdFNlcnZpY2VzUmVzcG9uc2USIQoFaXRlbXMYASADKAsyEi50cm91cGUudjEuU2VydmljZRIYCgtuZXh0X2N1cnNvchgCIAEoCUgAiAEBEhAKCGhhc19tb3JlGAMgASgIQg4KDF9uZXh0X2N1cnNvciIqChREZWxldGVTZXJ2aWNlUmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgJIhcKFURlbGV0ZVNlcnZpY2VSZXNwb25zZSItChdHZXRTZXJ2aWNlQ29uZmlnUmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgJImMKGEdldFNlcnZpY2VDb25maWdSZXNwb25zZRInCgZjb25maWcYASABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EhAKCG91dGRhdGVkGAIgAygJEgwKBGV0YWcYAyABKAkiMwodR2V0U2VydmljZUNvbmZpZ1NjaGVtYVJlcXVlc3QSEgoKc2VydmljZV9pZBgBIAEoCSJPCh5HZXRTZXJ2aWNlQ29uZmlnU2NoZW1hUmVzcG9uc2USLQoNY29uZmlnX3NjaGVtYRgBIAEoCzIWLmdvb2dsZS5wcm90b2J1Zi5WYWx1ZSKBAQoZUGF0Y2hTZXJ2aWNlQ29uZmlnUmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgJEiwKBXBhdGNoGAIgAygLMh0udHJvdXBlLnYxLkpzb25QYXRjaE9wZXJhdGlvbhIVCghpZl9tYXRjaBgDIAEoCUgAiAEBQgsKCV9pZl9tYXRjaCJXChpQYXRjaFNlcnZpY2VDb25maWdSZXNwb25zZRInCgZjb25maWcYASABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EhAKCG91dGRhdGVkGAIgAygJIi4KGEdldFNlcnZpY2VTZWNyZXRzUmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgJIj4KGUdldFNlcnZpY2VTZWNyZXRzUmVzcG9uc2USDwoHcHJlc2VudBgBIAMoCRIQCghvdXRkYXRlZBgCIAMoCSI0Ch5HZXRTZXJ2aWNlU2VjcmV0c1NjaGVtYVJlcXVlc3QSEgoKc2VydmljZV9pZBgBIAEoCSJRCh9HZXRTZXJ2aWNlU2VjcmV0c1NjaGVtYVJlc3BvbnNlEi4KDnNlY3JldHNfc2NoZW1hGAEgASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlIl4KGlBhdGNoU2VydmljZVNlY3JldHNSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAkSLAoFcGF0Y2gYAiADKAsyHS50cm91cGUudjEuSnNvblBhdGNoT3BlcmF0aW9uIkAKG1BhdGNoU2VydmljZVNlY3JldHNSZXNwb25zZRIPCgdwcmVzZW50GAEgAygJEhAKCG91dGRhdGVkGAIgAygJIj8KGFNldFNlcnZpY2VFbmFibGVkUmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgJEg8KB2VuYWJsZWQYAiABKAgiOAoZU2V0U2VydmljZUVuYWJsZWRSZXNwb25zZRIKCgJpZBgBIAEoCRIPCgdlbmFibGVkGAIgASgIIioKFFVwZGF0ZVNlcnZpY2VSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAkiRQoVVXBkYXRlU2VydmljZVJlc3BvbnNlEgoKAmlkGAEgASgJEg8KB3VwZGF0ZWQYAiABKAgSDwoHdmVyc2lvbhgDIAEoCSIoChJTeW5jU2VydmljZVJlcXVlc3QSEgoKc2VydmljZV9pZBgBIAEoCSJDChNTeW5jU2VydmljZVJlc3BvbnNlEgoKAmlkGAEgASgJEg8KB3VwZGF0ZWQYAiABKAgSDwoHdmVyc2lvbhgDIAEoCSJuChtTZXRTZXJ2aWNlQXV0b1VwZGF0ZVJlcXVlc3QSEgoKc2VydmljZV9pZBgBIAEoCRITCgthdXRvX3VwZGF0ZRgCIAEoCBIXCgpjb25zdHJhaW50GAMgASgJSACIAQFCDQoLX2NvbnN0cmFpbnQiZwocU2V0U2VydmljZUF1dG9VcGRhdGVSZXNwb25zZRIKCgJpZBgBIAEoCRITCgthdXRvX3VwZGF0ZRgCIAEoCBIXCgpjb25zdHJhaW50GAMgASgJSACIAQFCDQoLX2NvbnN0cmFpbnQyxAoKDlNlcnZpY2VTZXJ2aWNlElIKDUNyZWF0ZVNlcnZpY2USHy50cm91cGUudjEuQ3JlYXRlU2VydmljZVJlcXVlc3QaIC50cm91cGUudjEuQ3JlYXRlU2VydmljZVJlc3BvbnNlEk4KCkdldFNlcnZpY2USHC50cm91cGUudjEuR2V0U2VydmljZVJlcXVlc3QaHS50cm91cGUudjEuR2V0U2VydmljZVJlc3BvbnNlIgOQAgESVAoMTGlzdFNlcnZpY2VzEh4udHJvdXBlLnYxLkxpc3RTZXJ2aWNlc1JlcXVlc3QaHy50cm91cGUudjEuTGlzdFNlcnZpY2VzUmVzcG9uc2UiA5ACARJSCg1EZWxldGVTZXJ2aWNlEh8udHJvdXBlLnYxLkRlbGV0ZVNlcnZpY2VSZXF1ZXN0GiAudHJvdXBlLnYxLkRlbGV0ZVNlcnZpY2VSZXNwb25zZRJgChBHZXRTZXJ2aWNlQ29uZmlnEiIudHJvdXBlLnYxLkdldFNlcnZpY2VDb25maWdSZXF1ZXN0GiMudHJvdXBlLnYxLkdldFNlcnZpY2VDb25maWdSZXNwb25zZSIDkAIBEnIKFkdldFNlcnZpY2VDb25maWdTY2hlbWESKC50cm91cGUudjEuR2V0U2VydmljZUNvbmZpZ1NjaGVtYVJlcXVlc3QaKS50cm91cGUudjEuR2V0U2VydmljZUNvbmZpZ1NjaGVtYVJlc3BvbnNlIgOQAgESYQoSUGF0Y2hTZXJ2aWNlQ29uZmlnEiQudHJvdXBlLnYxLlBhdGNoU2VydmljZUNvbmZpZ1JlcXVlc3QaJS50cm91cGUudjEuUGF0Y2hTZXJ2aWNlQ29uZmlnUmVzcG9uc2USYwoRR2V0U2VydmljZVNlY3JldHMSIy50cm91cGUudjEuR2V0U2VydmljZVNlY3JldHNSZXF1ZXN0GiQudHJvdXBlLnYxLkdldFNlcnZpY2VTZWNyZXRzUmVzcG9uc2UiA5ACARJ1ChdHZXRTZXJ2aWNlU2VjcmV0c1NjaGVtYRIpLnRyb3VwZS52MS5HZXRTZXJ2aWNlU2VjcmV0c1NjaGVtYVJlcXVlc3QaKi50cm91cGUudjEuR2V0U2VydmljZVNlY3JldHNTY2hlbWFSZXNwb25zZSIDkAIBEmQKE1BhdGNoU2VydmljZVNlY3JldHMSJS50cm91cGUudjEuUGF0Y2hTZXJ2aWNlU2VjcmV0c1JlcXVlc3QaJi50cm91cGUudjEuUGF0Y2hTZXJ2aWNlU2VjcmV0c1Jlc3BvbnNlEl4KEVNldFNlcnZpY2VFbmFibGVkEiMudHJvdXBlLnYxLlNldFNlcnZpY2VFbmFibGVkUmVxdWVzdBokLnRyb3VwZS52MS5TZXRTZXJ2aWNlRW5hYmxlZFJlc3BvbnNlElIKDVVwZGF0ZVNlcnZpY2USHy50cm91cGUudjEuVXBkYXRlU2VydmljZVJlcXVlc3QaIC50cm91cGUudjEuVXBkYXRlU2VydmljZVJlc3BvbnNlEkwKC1N5bmNTZXJ2aWNlEh0udHJvdXBlLnYxLlN5bmNTZXJ2aWNlUmVxdWVzdBoeLnRyb3VwZS52MS5TeW5jU2VydmljZVJlc3BvbnNlEmcKFFNldFNlcnZpY2VBdXRvVXBkYXRlEiYudHJvdXBlLnYxLlNldFNlcnZpY2VBdXRvVXBkYXRlUmVxdWVzdBonLnRyb3VwZS52MS5TZXRTZXJ2aWNlQXV0b1VwZGF0ZVJlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_struct, file_troupe_v1_json_patch, file_troupe_v1_service]);
 
 /**
  * @generated from message troupe.v1.CreateServiceRequest
@@ -49,6 +49,39 @@ export type CreateServiceRequest = Message<"troupe.v1.CreateServiceRequest"> & {
    * @generated from field: google.protobuf.Value definition = 4;
    */
   definition?: Value | undefined;
+
+  /**
+   * With `definition_id`: an entry of a registry. Excludes `url` and `definition`.
+   *
+   * @generated from field: optional string registry_id = 5;
+   */
+  registryId?: string | undefined;
+
+  /**
+   * @generated from field: optional string definition_id = 6;
+   */
+  definitionId?: string | undefined;
+
+  /**
+   * A version of the entry. Unset: the newest that satisfies `constraint`, or the latest.
+   *
+   * @generated from field: optional string version = 7;
+   */
+  version?: string | undefined;
+
+  /**
+   * Whether the service takes part in the background update sweep.
+   *
+   * @generated from field: optional bool auto_update = 8;
+   */
+  autoUpdate?: boolean | undefined;
+
+  /**
+   * Semver range that later versions must satisfy. Unset: latest.
+   *
+   * @generated from field: optional string constraint = 9;
+   */
+  constraint?: string | undefined;
 };
 
 /**
@@ -533,6 +566,156 @@ export const SetServiceEnabledResponseSchema: GenMessage<SetServiceEnabledRespon
   messageDesc(file_troupe_v1_service_service, 21);
 
 /**
+ * @generated from message troupe.v1.UpdateServiceRequest
+ */
+export type UpdateServiceRequest = Message<"troupe.v1.UpdateServiceRequest"> & {
+  /**
+   * @generated from field: string service_id = 1;
+   */
+  serviceId: string;
+};
+
+/**
+ * Describes the message troupe.v1.UpdateServiceRequest.
+ * Use `create(UpdateServiceRequestSchema)` to create a new message.
+ */
+export const UpdateServiceRequestSchema: GenMessage<UpdateServiceRequest> = /*@__PURE__*/
+  messageDesc(file_troupe_v1_service_service, 22);
+
+/**
+ * @generated from message troupe.v1.UpdateServiceResponse
+ */
+export type UpdateServiceResponse = Message<"troupe.v1.UpdateServiceResponse"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * False: there was nothing newer.
+   *
+   * @generated from field: bool updated = 2;
+   */
+  updated: boolean;
+
+  /**
+   * The version it has now.
+   *
+   * @generated from field: string version = 3;
+   */
+  version: string;
+};
+
+/**
+ * Describes the message troupe.v1.UpdateServiceResponse.
+ * Use `create(UpdateServiceResponseSchema)` to create a new message.
+ */
+export const UpdateServiceResponseSchema: GenMessage<UpdateServiceResponse> = /*@__PURE__*/
+  messageDesc(file_troupe_v1_service_service, 23);
+
+/**
+ * @generated from message troupe.v1.SyncServiceRequest
+ */
+export type SyncServiceRequest = Message<"troupe.v1.SyncServiceRequest"> & {
+  /**
+   * @generated from field: string service_id = 1;
+   */
+  serviceId: string;
+};
+
+/**
+ * Describes the message troupe.v1.SyncServiceRequest.
+ * Use `create(SyncServiceRequestSchema)` to create a new message.
+ */
+export const SyncServiceRequestSchema: GenMessage<SyncServiceRequest> = /*@__PURE__*/
+  messageDesc(file_troupe_v1_service_service, 24);
+
+/**
+ * @generated from message troupe.v1.SyncServiceResponse
+ */
+export type SyncServiceResponse = Message<"troupe.v1.SyncServiceResponse"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: bool updated = 2;
+   */
+  updated: boolean;
+
+  /**
+   * @generated from field: string version = 3;
+   */
+  version: string;
+};
+
+/**
+ * Describes the message troupe.v1.SyncServiceResponse.
+ * Use `create(SyncServiceResponseSchema)` to create a new message.
+ */
+export const SyncServiceResponseSchema: GenMessage<SyncServiceResponse> = /*@__PURE__*/
+  messageDesc(file_troupe_v1_service_service, 25);
+
+/**
+ * @generated from message troupe.v1.SetServiceAutoUpdateRequest
+ */
+export type SetServiceAutoUpdateRequest = Message<"troupe.v1.SetServiceAutoUpdateRequest"> & {
+  /**
+   * @generated from field: string service_id = 1;
+   */
+  serviceId: string;
+
+  /**
+   * @generated from field: bool auto_update = 2;
+   */
+  autoUpdate: boolean;
+
+  /**
+   * Semver range that later versions must satisfy. Unset: latest.
+   *
+   * @generated from field: optional string constraint = 3;
+   */
+  constraint?: string | undefined;
+};
+
+/**
+ * Describes the message troupe.v1.SetServiceAutoUpdateRequest.
+ * Use `create(SetServiceAutoUpdateRequestSchema)` to create a new message.
+ */
+export const SetServiceAutoUpdateRequestSchema: GenMessage<SetServiceAutoUpdateRequest> = /*@__PURE__*/
+  messageDesc(file_troupe_v1_service_service, 26);
+
+/**
+ * @generated from message troupe.v1.SetServiceAutoUpdateResponse
+ */
+export type SetServiceAutoUpdateResponse = Message<"troupe.v1.SetServiceAutoUpdateResponse"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: bool auto_update = 2;
+   */
+  autoUpdate: boolean;
+
+  /**
+   * Unset: latest.
+   *
+   * @generated from field: optional string constraint = 3;
+   */
+  constraint?: string | undefined;
+};
+
+/**
+ * Describes the message troupe.v1.SetServiceAutoUpdateResponse.
+ * Use `create(SetServiceAutoUpdateResponseSchema)` to create a new message.
+ */
+export const SetServiceAutoUpdateResponseSchema: GenMessage<SetServiceAutoUpdateResponse> = /*@__PURE__*/
+  messageDesc(file_troupe_v1_service_service, 27);
+
+/**
  * Services: installed integrations with their configuration, secrets and enabled flag.
  *
  * @generated from service troupe.v1.ServiceService
@@ -637,6 +820,34 @@ export const ServiceService: GenService<{
     methodKind: "unary";
     input: typeof SetServiceEnabledRequestSchema;
     output: typeof SetServiceEnabledResponseSchema;
+  },
+  /**
+   * Takes the newest version its registry offers within the constraint. FAILED_PRECONDITION without a registry.
+   *
+   * @generated from rpc troupe.v1.ServiceService.UpdateService
+   */
+  updateService: {
+    methodKind: "unary";
+    input: typeof UpdateServiceRequestSchema;
+    output: typeof UpdateServiceResponseSchema;
+  },
+  /**
+   * Makes the tools again from the stored definition document.
+   *
+   * @generated from rpc troupe.v1.ServiceService.SyncService
+   */
+  syncService: {
+    methodKind: "unary";
+    input: typeof SyncServiceRequestSchema;
+    output: typeof SyncServiceResponseSchema;
+  },
+  /**
+   * @generated from rpc troupe.v1.ServiceService.SetServiceAutoUpdate
+   */
+  setServiceAutoUpdate: {
+    methodKind: "unary";
+    input: typeof SetServiceAutoUpdateRequestSchema;
+    output: typeof SetServiceAutoUpdateResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_troupe_v1_service_service, 0);
