@@ -59,6 +59,19 @@ function invalid(why: string): Failure {
   });
 }
 
+/** The page that a walk has filled; `keyOf` is the position its cursor carries. */
+export function toPage<Row, Item>(
+  { kept, last }: Walked<Row>,
+  toItem: (row: Row) => Item,
+  keyOf: (row: Row) => readonly CursorKey[],
+): Page<Item> {
+  return {
+    items: kept.map(toItem),
+    nextCursor: last === undefined ? null : encodeCursor(keyOf(last)),
+    hasMore: last !== undefined,
+  };
+}
+
 /** Rows read to fill one page when a filter leaves many out; then a short page with a cursor is answered. */
 const rowsReadMax = 5_000;
 
@@ -72,12 +85,18 @@ export interface Walk<Row> {
   readonly keep: (row: Row) => boolean;
 }
 
-/** Walks until the page is full, the rows end, or enough were read. `last` is where the next page goes on. */
+export interface Walked<Row> {
+  readonly kept: readonly Row[];
+  /** Where the next page goes on; undefined at the end. */
+  readonly last: Row | undefined;
+}
+
+/** Walks until the page is full, the rows end, or enough were read. */
 export async function walk<Row>(
   { read, sortOf, keep }: Walk<Row>,
   after: string | undefined,
   limit: number,
-): Promise<{ readonly kept: readonly Row[]; readonly last: Row | undefined }> {
+): Promise<Walked<Row>> {
   const kept: Row[] = [];
   let position = after;
   let rowsRead = 0;

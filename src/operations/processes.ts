@@ -6,7 +6,7 @@ import { codeCharactersMax, waitSecondsMax } from "../limits.ts";
 import type { Launcher } from "../ports/launcher.ts";
 import type { Actors } from "../runtime/actors.ts";
 import type { CallContext, Operation, Route } from "./operation.ts";
-import { decodeCursor, encodeCursor, type Page, walk } from "./page.ts";
+import { decodeCursor, type Page, toPage, walk } from "./page.ts";
 import {
   cursor,
   instant,
@@ -171,7 +171,7 @@ export function processOperations(options: ProcessOperationsOptions): readonly O
     run: async ({ ref, state, exitState, cursor: from, limit }) => {
       const after = from === undefined ? undefined : positionOf(decodeCursor(from, ["number", "number"]));
       const exit = exitState === "null" ? null : exitState;
-      const { kept, last } = await walk(
+      const walked = await walk(
         {
           read: (position, most) => processes.list(indexFor(ref, state, exitState), position, most),
           sortOf: ({ sort }) => sort,
@@ -183,11 +183,11 @@ export function processOperations(options: ProcessOperationsOptions): readonly O
         after,
         limit,
       );
-      return {
-        items: kept.map((row) => toSnapshot(row.state, row.pid)),
-        nextCursor: last === undefined ? null : encodeCursor([last.state.createdAt, last.state.id]),
-        hasMore: last !== undefined,
-      };
+      return toPage(
+        walked,
+        (row) => toSnapshot(row.state, row.pid),
+        ({ state }) => [state.createdAt, state.id],
+      );
     },
   };
 

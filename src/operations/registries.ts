@@ -12,7 +12,7 @@ import { Failure, isFailure } from "../errors/failure.ts";
 import { tokenExchangeMs } from "../limits.ts";
 import type { Advertisement, EntryKind } from "../ports/registry-reader.ts";
 import type { CallContext, Operation } from "./operation.ts";
-import { decodeCursor, encodeCursor, type Page, walk } from "./page.ts";
+import { decodeCursor, type Page, toPage, walk } from "./page.ts";
 import type { Registries, RegistriesOptions } from "./registry-access.ts";
 import { type AcceptedSetup, acceptSetup } from "./registry-setup.ts";
 import {
@@ -163,7 +163,7 @@ export function registryOperations(options: RegistryOperationsOptions): readonly
     output: page(registryShape),
     run: async ({ cursor: from, limit }) => {
       const after = from === undefined ? undefined : positionOf(decodeCursor(from, ["number", "string"]));
-      const { kept, last } = await walk(
+      const walked = await walk(
         {
           read: (position, most) => registries.list("all", position, most),
           sortOf: ({ sort }) => sort,
@@ -172,11 +172,11 @@ export function registryOperations(options: RegistryOperationsOptions): readonly
         after,
         limit,
       );
-      return {
-        items: kept.map(({ state }) => toRegistryRecord(state)),
-        nextCursor: last === undefined ? null : encodeCursor([last.state.createdAt, last.state.id]),
-        hasMore: last !== undefined,
-      };
+      return toPage(
+        walked,
+        ({ state }) => toRegistryRecord(state),
+        ({ state }) => [state.createdAt, state.id],
+      );
     },
   };
 

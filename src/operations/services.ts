@@ -8,7 +8,7 @@ import type { Hydrations } from "../ports/hydrations.ts";
 import type { Actors } from "../runtime/actors.ts";
 import { constraint } from "./constraint.ts";
 import type { CallContext, Operation, Route } from "./operation.ts";
-import { decodeCursor, encodeCursor, type Page, walk } from "./page.ts";
+import { decodeCursor, type Page, toPage, walk } from "./page.ts";
 import type { ServiceContents } from "./service-contents.ts";
 import { serviceIdFrom, serviceIdProblem } from "./service-id.ts";
 import { cursor, flag, instant, isoTime, jsonObject, label, page, pageLimit, text } from "./shapes.ts";
@@ -180,7 +180,7 @@ export function serviceOperations(options: ServiceOperationsOptions): readonly O
     run: async (input) => {
       const after =
         input.cursor === undefined ? undefined : positionOf(decodeCursor(input.cursor, ["number", "string"]));
-      const { kept, last } = await walk(
+      const walked = await walk(
         {
           read: (position, most) => services.list("all", position, most),
           sortOf: ({ sort }) => sort,
@@ -189,11 +189,11 @@ export function serviceOperations(options: ServiceOperationsOptions): readonly O
         after,
         input.limit,
       );
-      return {
-        items: kept.map(({ state }) => toServiceRecord(state, hydrations.adapters)),
-        nextCursor: last === undefined ? null : encodeCursor([last.state.createdAt, last.state.id]),
-        hasMore: last !== undefined,
-      };
+      return toPage(
+        walked,
+        ({ state }) => toServiceRecord(state, hydrations.adapters),
+        ({ state }) => [state.createdAt, state.id],
+      );
     },
   };
 
