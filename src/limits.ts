@@ -190,6 +190,8 @@ export const runErrorCharactersMax = 8_192;
 export const streamPieceCharactersMax = 64 * 1024;
 /** Nesting of a run's structured output: deeper overflows whoever serialises it. */
 export const runOutputDepthMax = 512;
+/** Actors asked at once to seal their secrets with a new key, so that the pass leaves room for callers. */
+export const resealPageMax = 50;
 /** Old processes deleted in one step of the retention sweep, and the rest between sweeps. */
 export const retentionPageMax = 100;
 export const retentionSweepMs = 60_000;
@@ -234,3 +236,7 @@ export const browseLimitMax = 200;
 export const apiKeyBytesMax = 4_096;
 /** A semver range given by a caller. */
 export const constraintCharactersMax = 256;
+/** Icon of a registry entry: larger ones are pictures. */
+export const iconBytesMax = 256 * 1024;
+/** How long a client may show an icon without asking again. */
+export const iconFreshSeconds = 86_400;

@@ -6,6 +6,7 @@ import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { processKind } from "./actors/process.ts";
 import { registryKind } from "./actors/registry.ts";
+import { resealAll } from "./actors/reseal-pass.ts";
 import { startRetention } from "./actors/retention.ts";
 import { serviceKind } from "./actors/service.ts";
 import { openHydrations } from "./adapters/hydrations.ts";
@@ -24,6 +25,7 @@ import type { Operation } from "./operations/operation.ts";
 import { processOperations } from "./operations/processes.ts";
 import { registryOperations, seedRegistry } from "./operations/registries.ts";
 import { Registries } from "./operations/registry-access.ts";
+import { registryIconOperations } from "./operations/registry-icons.ts";
 import { ServiceContents } from "./operations/service-contents.ts";
 import { serviceUpdateOperations } from "./operations/service-updates.ts";
 import { serviceOperations } from "./operations/services.ts";
@@ -122,6 +124,8 @@ export async function openNode({ settings, clock, log, onFatal }: NodeOptions): 
     await system.start();
     closers.add(startRetention({ processes, clock, log, keepMs: settings.SERVICE_PROCESS_RETENTION }));
 
+    if (settings.SERVICE_SECRETS_PREVIOUS_KEYS.length > 0) void resealAll({ services, registries, vault, log });
+
     const readiness = new NodeReadiness(store);
     closers.add(watchStore(store, clock, onFatal));
     const adaptersById = new Map(adapters.map((adapter) => [adapter.id, adapter]));
@@ -129,6 +133,7 @@ export async function openNode({ settings, clock, log, onFatal }: NodeOptions): 
     const operations: readonly Operation[] = [
       ...processOperations({ processes, launcher, timeoutMsDefault: settings.SERVICE_PROCESS_TIMEOUT_MS }),
       ...registryOperations({ ...registryParts, access }),
+      ...registryIconOperations({ reader, access }),
       ...serviceOperations({ services, contents, hydrations }),
       ...serviceUpdateOperations({ services, contents }),
       ...toolOperations({

@@ -1,4 +1,4 @@
-/** Answers of the REST face: rows as JSON or text, failures as the envelope of the API document (2.9), nothing else ever. */
+/** Answers of the REST face: rows as JSON, text or bytes, failures as the envelope of the API document (2.9), nothing else ever. */
 import type { FastifyReply } from "fastify";
 import { catalogue } from "../errors/catalogue.ts";
 import type { Failure } from "../errors/failure.ts";
@@ -8,6 +8,25 @@ export const jsonContentType = "application/json; charset=utf-8";
 
 export function sendJson(reply: FastifyReply, status: number, value: unknown): void {
   reply.code(status).header("content-type", jsonContentType).send(JSON.stringify(value));
+}
+
+/** Images without anything in them that runs. */
+const inertMediaTypes: ReadonlySet<string> = new Set(["image/png", "image/webp"]);
+
+/**
+ * Bytes that somebody else made, from our origin. Types that can hold scripts (SVG) are offered as a download and shut in a
+ * sandbox, for browsers that open them all the same; as the source of an image element they still show, without scripts.
+ */
+export function sendBytes(reply: FastifyReply, status: number, content: Uint8Array, mediaType: string): void {
+  if (!inertMediaTypes.has(mediaType)) {
+    reply.header("content-disposition", "attachment").header("content-security-policy", "default-src 'none'; sandbox");
+  }
+  reply.code(status).header("content-type", mediaType).header("x-content-type-options", "nosniff").send(content);
+}
+
+/** In the caller's own cache only: a shared one would answer whoever has no key. */
+export function allowKeeping(reply: FastifyReply, seconds: number): void {
+  reply.header("cache-control", `private, max-age=${seconds}`);
 }
 
 export function sendFailure(reply: FastifyReply, failure: Failure): void {

@@ -1,4 +1,4 @@
-/** ETag and If-Match (RFC 9110): rows know the bare tag, headers have it in quotes. */
+/** ETag, If-Match and If-None-Match (RFC 9110): rows know the bare tag, headers have it in quotes. */
 import { Failure } from "../errors/failure.ts";
 
 export function toEtag(tag: unknown): string {
@@ -16,3 +16,18 @@ export function fromIfMatch(header: string | undefined): string | undefined {
   if (match[1] !== undefined) throw new Failure("etag_mismatch", "A weak entity tag cannot match");
   return match[2];
 }
+
+/**
+ * Whether If-None-Match says that the client has this already. Compared weakly, as caches do; what is no tag matches nothing,
+ * because the whole answer is never wrong.
+ */
+export function isHeldAlready(header: string | undefined, tag: unknown): boolean {
+  if (header === undefined) return false;
+  if (header.trim() === "*") return true;
+  const etag = toEtag(tag);
+  for (const [, listed] of header.matchAll(listedTag)) if (listed === etag) return true;
+  return false;
+}
+
+/** One member of a list of tags; a comma may also stand inside of one. */
+const listedTag = /(?:^|,)\s*(?:W\/)?("[\x21\x23-\x7e\x80-\xff]*")(?=\s*(?:,|$))/g;

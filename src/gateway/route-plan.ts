@@ -9,9 +9,9 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { Failure } from "../errors/failure.ts";
 import { parseJson } from "../json/parse.ts";
-import type { Operation } from "../operations/operation.ts";
-import { sendJson } from "./answer.ts";
-import { fromIfMatch, toEtag } from "./entity-tag.ts";
+import type { BytesAnswer, Operation, Route } from "../operations/operation.ts";
+import { allowKeeping, sendBytes, sendJson } from "./answer.ts";
+import { fromIfMatch, isHeldAlready, toEtag } from "./entity-tag.ts";
 import { jsonMediaTypes } from "./media-type.ts";
 
 export interface RoutePlan {
@@ -102,18 +102,27 @@ function repeated(name: string): Failure {
 }
 
 function answerOf(row: Operation): (reply: FastifyReply, output: unknown) => void {
-  const { status, answer, etag } = row.route;
+  const { method, status, answer, bytes, etag } = row.route;
   if (status === 204) return (reply) => void reply.code(204).send();
-  const send = bodyOf(status, answer);
+  const send = bytes === undefined ? bodyOf(status, answer) : bytesOf(status, bytes);
   if (etag === undefined) return send;
   return (reply, output) => {
     const { [etag]: tag, ...rest } = output as Readonly<Record<string, unknown>>;
     reply.header("etag", toEtag(tag));
-    send(reply, rest);
+    if (bytes !== undefined) allowKeeping(reply, bytes.freshSeconds);
+    if (method === "GET" && isHeldAlready(reply.request.headers["if-none-match"], tag)) reply.code(304).send();
+    else send(reply, rest);
   };
 }
 
-function bodyOf(status: number, answer: Operation["route"]["answer"]): (reply: FastifyReply, output: unknown) => void {
+function bytesOf(status: number, { content, mediaType }: BytesAnswer): (reply: FastifyReply, output: unknown) => void {
+  return (reply, output) => {
+    const fields = output as Readonly<Record<string, unknown>>;
+    sendBytes(reply, status, fields[content] as Uint8Array, fields[mediaType] as string);
+  };
+}
+
+function bodyOf(status: number, answer: Route["answer"]): (reply: FastifyReply, output: unknown) => void {
   if (answer === undefined) return (reply, output) => sendJson(reply, status, output);
   const { field, mediaType } = answer;
   const fieldOf = (output: unknown): unknown => (output as Readonly<Record<string, unknown>>)[field];

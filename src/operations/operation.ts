@@ -39,12 +39,24 @@ export interface Route {
    */
   readonly body: "none" | "fields" | { readonly field: string; readonly mediaTypes: readonly string[] };
   readonly status: 200 | 201 | 204;
-  /** Output field sent as a strong ETag instead of in the body. */
+  /** Output field sent as a strong ETag instead of in the body. A GET whose If-None-Match names it answers 304. */
   readonly etag?: string;
   /** Input field filled from If-Match: the tag without quotes; absent for `*`. */
   readonly ifMatch?: string;
   /** Output field that is the REST body; absent: the whole output. */
   readonly answer?: { readonly field: string; readonly mediaType: "application/json" | "text/plain" | "text/markdown" };
+  /** In place of `answer`, and only with `etag`: the REST body is bytes as they are. */
+  readonly bytes?: BytesAnswer;
+}
+
+/** Bytes that were made elsewhere: a browser may show them as an image, and is never brought to take them for a page of ours. */
+export interface BytesAnswer {
+  /** Output field with the Uint8Array. */
+  readonly content: string;
+  /** Output field with its media type. */
+  readonly mediaType: string;
+  /** How long the caller's own cache may use them unasked; shared caches may not, because not everybody may read them. */
+  readonly freshSeconds: number;
 }
 
 export interface Operation<Input = unknown, Output = unknown> {

@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import type { ServiceContent, ServiceState } from "../actors/service.ts";
 import { Failure } from "../errors/failure.ts";
-import { documentBytesMax, documentFetchMs, entryPagesMax, redirectsMax } from "../limits.ts";
+import { documentBytesMax, documentFetchMs, redirectsMax } from "../limits.ts";
 import type { Adapter } from "../ports/adapter.ts";
 import type { Fetcher } from "../ports/fetcher.ts";
 import type { Log } from "../ports/log.ts";
@@ -13,6 +13,7 @@ import type { Descriptor, RegistryAccess, RegistryEntry, RegistryReader } from "
 import { newestWithin } from "./constraint.ts";
 import type { CallContext } from "./operation.ts";
 import type { Registries } from "./registry-access.ts";
+import { findEntry } from "./registry-entries.ts";
 
 export interface ServiceContentsOptions {
   readonly adapters: ReadonlyMap<string, Adapter>;
@@ -124,34 +125,11 @@ export class ServiceContents {
     { version, constraint }: Pick<ContentRequest, "version" | "constraint">,
     context: CallContext,
   ): Promise<Release> {
-    const { access, reader } = this.#options;
-    const state = await access.find(registryId);
-    const reach = access.access(state, context);
-    const entry = await this.#entry(definitionId, await access.capability(state, "definitions"), reach);
-    const descriptor = await reader.descriptor(reach, entry.source);
+    const lookup = { registryId, kind: "definitions", entryId: definitionId } as const;
+    const { entry, reach } = await findEntry(this.#options, lookup, context);
+    const descriptor = await this.#options.reader.descriptor(reach, entry.source);
     const chosen = version ?? newestWithin(Object.keys(descriptor.versions), descriptor.latestVersion, constraint);
     return { ...releaseOf(descriptor, chosen, entry), access: reach };
-  }
-
-  /** Matching is the registry's choice, so its search is tried first, and then the whole list, both within bounds. */
-  async #entry(id: string, capabilityUrl: string, access: RegistryAccess): Promise<RegistryEntry> {
-    for (const query of [id, undefined]) {
-      let cursor: string | undefined;
-      const seen = new Set<string>();
-      for (let page = 0; page < entryPagesMax; page++) {
-        const { entries, nextCursor } = await this.#options.reader.page(access, "definitions", capabilityUrl, {
-          query,
-          cursor,
-          limit: 200,
-        });
-        const found = entries.find((entry) => entry.id === id);
-        if (found !== undefined) return found;
-        if (nextCursor === null || seen.has(nextCursor)) break;
-        seen.add(nextCursor);
-        cursor = nextCursor;
-      }
-    }
-    throw new Failure("not_found", `Registry "${access.registryId}" has no definition "${id}"`);
   }
 
   async #load(adapter: Adapter, { downloadUrl, hash, version, access }: Release): Promise<ServiceContent> {

@@ -1,5 +1,13 @@
 /** The codec over every message of every rpc, with generated values; then, field by field, what it must refuse. */
-import { create, type DescField, type DescMessage, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
+import {
+  create,
+  type DescField,
+  type DescMessage,
+  fromBinary,
+  type Message,
+  ScalarType,
+  toBinary,
+} from "@bufbuild/protobuf";
 import { nestedTypes } from "@bufbuild/protobuf/reflect";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -62,6 +70,7 @@ function arbitraryOf(field: DescField): fc.Arbitrary<unknown> {
         return domainOf(field.message);
     }
   }
+  if (field.scalar === ScalarType.BYTES) return fc.uint8Array();
   const sample = create(field.parent) as unknown as Record<string, unknown>;
   const kind = typeof (field.fieldKind === "scalar" ? (sample[field.localName] ?? scalarSample(field)) : "");
   if (kind === "string") return text;

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file troupe/v1/registry_service.proto.
  */
 export const file_troupe_v1_registry_service: GenFile = /*@__PURE__*/
-  fileDesc("CiB0cm91cGUvdjEvcmVnaXN0cnlfc2VydmljZS5wcm90bxIJdHJvdXBlLnYxIngKEkFkZFJlZ2lzdHJ5UmVxdWVzdBIQCghiYXNlX3VybBgBIAEoCRIPCgJpZBgCIAEoCUgAiAEBEi8KBGF1dGgYAyABKAsyHC50cm91cGUudjEuUmVnaXN0cnlBdXRoU2V0dXBIAYgBAUIFCgNfaWRCBwoFX2F1dGgi9QIKE0FkZFJlZ2lzdHJ5UmVzcG9uc2USCgoCaWQYASABKAkSEAoIYmFzZV91cmwYAiABKAkSNwoObGFzdF9zeW5jZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSACIAQESLgoKY3JlYXRlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKdXBkYXRlZF9hdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFgoJYXV0aF90eXBlGAYgASgJSAGIAQESHQoQdG9rZW5fZXhwaXJlc19hdBgHIAEoA0gCiAEBEjEKBGF1dGgYCCABKAsyHi50cm91cGUudjEuUmVnaXN0cnlBdXRoT3V0Y29tZUgDiAEBQhEKD19sYXN0X3N5bmNlZF9hdEIMCgpfYXV0aF90eXBlQhMKEV90b2tlbl9leHBpcmVzX2F0QgcKBV9hdXRoIiAKEkdldFJlZ2lzdHJ5UmVxdWVzdBIKCgJpZBgBIAEoCSI8ChNHZXRSZWdpc3RyeVJlc3BvbnNlEiUKCHJlZ2lzdHJ5GAEgASgLMhMudHJvdXBlLnYxLlJlZ2lzdHJ5IlUKFUxpc3RSZWdpc3RyaWVzUmVxdWVzdBITCgZjdXJzb3IYASABKAlIAIgBARISCgVsaW1pdBgCIAEoDUgBiAEBQgkKB19jdXJzb3JCCAoGX2xpbWl0IngKFkxpc3RSZWdpc3RyaWVzUmVzcG9uc2USIgoFaXRlbXMYASADKAsyEy50cm91cGUudjEuUmVnaXN0cnkSGAoLbmV4dF9jdXJzb3IYAiABKAlIAIgBARIQCghoYXNfbW9yZRgDIAEoCEIOCgxfbmV4dF9jdXJzb3IiIwoVRGVsZXRlUmVnaXN0cnlSZXF1ZXN0EgoKAmlkGAEgASgJIhgKFkRlbGV0ZVJlZ2lzdHJ5UmVzcG9uc2UiJAoWUmVmcmVzaFJlZ2lzdHJ5UmVxdWVzdBIKCgJpZBgBIAEoCSJAChdSZWZyZXNoUmVnaXN0cnlSZXNwb25zZRIlCghyZWdpc3RyeRgBIAEoCzITLnRyb3VwZS52MS5SZWdpc3RyeSKeAQoYQnJvd3NlRGVmaW5pdGlvbnNSZXF1ZXN0EgoKAmlkGAEgASgJEhIKBXF1ZXJ5GAIgASgJSACIAQESEwoGY3Vyc29yGAMgASgJSAGIAQESEgoFbGltaXQYBCABKA1IAogBARIRCgRraW5kGAUgASgJSAOIAQFCCAoGX3F1ZXJ5QgkKB19jdXJzb3JCCAoGX2xpbWl0QgcKBV9raW5kInQKGUJyb3dzZURlZmluaXRpb25zUmVzcG9uc2USLQoLZGVmaW5pdGlvbnMYASADKAsyGC50cm91cGUudjEuUmVnaXN0cnlFbnRyeRIYCgtuZXh0X2N1cnNvchgCIAEoCUgAiAEBQg4KDF9uZXh0X2N1cnNvciKaAQoUQnJvd3NlTW9kdWxlc1JlcXVlc3QSCgoCaWQYASABKAkSEgoFcXVlcnkYAiABKAlIAIgBARITCgZjdXJzb3IYAyABKAlIAYgBARISCgVsaW1pdBgEIAEoDUgCiAEBEhEKBHR5cGUYBSABKAlIA4gBAUIICgZfcXVlcnlCCQoHX2N1cnNvckIICgZfbGltaXRCBwoFX3R5cGUibAoVQnJvd3NlTW9kdWxlc1Jlc3BvbnNlEikKB21vZHVsZXMYASADKAsyGC50cm91cGUudjEuUmVnaXN0cnlFbnRyeRIYCgtuZXh0X2N1cnNvchgCIAEoCUgAiAEBQg4KDF9uZXh0X2N1cnNvciJQChZTZXRSZWdpc3RyeUF1dGhSZXF1ZXN0EgoKAmlkGAEgASgJEioKBGF1dGgYAiABKAsyHC50cm91cGUudjEuUmVnaXN0cnlBdXRoU2V0dXAiRwoXU2V0UmVnaXN0cnlBdXRoUmVzcG9uc2USLAoEYXV0aBgBIAEoCzIeLnRyb3VwZS52MS5SZWdpc3RyeUF1dGhPdXRjb21lIiQKFkdldFJlZ2lzdHJ5QXV0aFJlcXVlc3QSCgoCaWQYASABKAkinAIKF0dldFJlZ2lzdHJ5QXV0aFJlc3BvbnNlEhYKCWF1dGhfdHlwZRgBIAEoCUgAiAEBEhsKDnRva2VuX2VuZHBvaW50GAIgASgJSAGIAQESGAoLaGVhZGVyX25hbWUYAyABKAlIAogBARIdChB0b2tlbl9leHBpcmVzX2F0GAQgASgDSAOIAQESMgoQYXZhaWxhYmxlX3Njb3BlcxgFIAMoCzIYLnRyb3VwZS52MS5SZWdpc3RyeVNjb3BlEhkKEWNvbmZpZ3VyZWRfc2NvcGVzGAYgAygJQgwKCl9hdXRoX3R5cGVCEQoPX3Rva2VuX2VuZHBvaW50Qg4KDF9oZWFkZXJfbmFtZUITChFfdG9rZW5fZXhwaXJlc19hdCInChlEZWxldGVSZWdpc3RyeUF1dGhSZXF1ZXN0EgoKAmlkGAEgASgJIhwKGkRlbGV0ZVJlZ2lzdHJ5QXV0aFJlc3BvbnNlMpkHCg9SZWdpc3RyeVNlcnZpY2USTAoLQWRkUmVnaXN0cnkSHS50cm91cGUudjEuQWRkUmVnaXN0cnlSZXF1ZXN0Gh4udHJvdXBlLnYxLkFkZFJlZ2lzdHJ5UmVzcG9uc2USUQoLR2V0UmVnaXN0cnkSHS50cm91cGUudjEuR2V0UmVnaXN0cnlSZXF1ZXN0Gh4udHJvdXBlLnYxLkdldFJlZ2lzdHJ5UmVzcG9uc2UiA5ACARJaCg5MaXN0UmVnaXN0cmllcxIgLnRyb3VwZS52MS5MaXN0UmVnaXN0cmllc1JlcXVlc3QaIS50cm91cGUudjEuTGlzdFJlZ2lzdHJpZXNSZXNwb25zZSIDkAIBElUKDkRlbGV0ZVJlZ2lzdHJ5EiAudHJvdXBlLnYxLkRlbGV0ZVJlZ2lzdHJ5UmVxdWVzdBohLnRyb3VwZS52MS5EZWxldGVSZWdpc3RyeVJlc3BvbnNlElgKD1JlZnJlc2hSZWdpc3RyeRIhLnRyb3VwZS52MS5SZWZyZXNoUmVnaXN0cnlSZXF1ZXN0GiIudHJvdXBlLnYxLlJlZnJlc2hSZWdpc3RyeVJlc3BvbnNlEmMKEUJyb3dzZURlZmluaXRpb25zEiMudHJvdXBlLnYxLkJyb3dzZURlZmluaXRpb25zUmVxdWVzdBokLnRyb3VwZS52MS5Ccm93c2VEZWZpbml0aW9uc1Jlc3BvbnNlIgOQAgESVwoNQnJvd3NlTW9kdWxlcxIfLnRyb3VwZS52MS5Ccm93c2VNb2R1bGVzUmVxdWVzdBogLnRyb3VwZS52MS5Ccm93c2VNb2R1bGVzUmVzcG9uc2UiA5ACARJYCg9TZXRSZWdpc3RyeUF1dGgSIS50cm91cGUudjEuU2V0UmVnaXN0cnlBdXRoUmVxdWVzdBoiLnRyb3VwZS52MS5TZXRSZWdpc3RyeUF1dGhSZXNwb25zZRJdCg9HZXRSZWdpc3RyeUF1dGgSIS50cm91cGUudjEuR2V0UmVnaXN0cnlBdXRoUmVxdWVzdBoiLnRyb3VwZS52MS5HZXRSZWdpc3RyeUF1dGhSZXNwb25zZSIDkAIBEmEKEkRlbGV0ZVJlZ2lzdHJ5QXV0aBIkLnRyb3VwZS52MS5EZWxldGVSZWdpc3RyeUF1dGhSZXF1ZXN0GiUudHJvdXBlLnYxLkRlbGV0ZVJlZ2lzdHJ5QXV0aFJlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_timestamp, file_troupe_v1_registry]);
+  fileDesc("CiB0cm91cGUvdjEvcmVnaXN0cnlfc2VydmljZS5wcm90bxIJdHJvdXBlLnYxIngKEkFkZFJlZ2lzdHJ5UmVxdWVzdBIQCghiYXNlX3VybBgBIAEoCRIPCgJpZBgCIAEoCUgAiAEBEi8KBGF1dGgYAyABKAsyHC50cm91cGUudjEuUmVnaXN0cnlBdXRoU2V0dXBIAYgBAUIFCgNfaWRCBwoFX2F1dGgi9QIKE0FkZFJlZ2lzdHJ5UmVzcG9uc2USCgoCaWQYASABKAkSEAoIYmFzZV91cmwYAiABKAkSNwoObGFzdF9zeW5jZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSACIAQESLgoKY3JlYXRlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKdXBkYXRlZF9hdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFgoJYXV0aF90eXBlGAYgASgJSAGIAQESHQoQdG9rZW5fZXhwaXJlc19hdBgHIAEoA0gCiAEBEjEKBGF1dGgYCCABKAsyHi50cm91cGUudjEuUmVnaXN0cnlBdXRoT3V0Y29tZUgDiAEBQhEKD19sYXN0X3N5bmNlZF9hdEIMCgpfYXV0aF90eXBlQhMKEV90b2tlbl9leHBpcmVzX2F0QgcKBV9hdXRoIiAKEkdldFJlZ2lzdHJ5UmVxdWVzdBIKCgJpZBgBIAEoCSI8ChNHZXRSZWdpc3RyeVJlc3BvbnNlEiUKCHJlZ2lzdHJ5GAEgASgLMhMudHJvdXBlLnYxLlJlZ2lzdHJ5IlUKFUxpc3RSZWdpc3RyaWVzUmVxdWVzdBITCgZjdXJzb3IYASABKAlIAIgBARISCgVsaW1pdBgCIAEoDUgBiAEBQgkKB19jdXJzb3JCCAoGX2xpbWl0IngKFkxpc3RSZWdpc3RyaWVzUmVzcG9uc2USIgoFaXRlbXMYASADKAsyEy50cm91cGUudjEuUmVnaXN0cnkSGAoLbmV4dF9jdXJzb3IYAiABKAlIAIgBARIQCghoYXNfbW9yZRgDIAEoCEIOCgxfbmV4dF9jdXJzb3IiIwoVRGVsZXRlUmVnaXN0cnlSZXF1ZXN0EgoKAmlkGAEgASgJIhgKFkRlbGV0ZVJlZ2lzdHJ5UmVzcG9uc2UiJAoWUmVmcmVzaFJlZ2lzdHJ5UmVxdWVzdBIKCgJpZBgBIAEoCSJAChdSZWZyZXNoUmVnaXN0cnlSZXNwb25zZRIlCghyZWdpc3RyeRgBIAEoCzITLnRyb3VwZS52MS5SZWdpc3RyeSKeAQoYQnJvd3NlRGVmaW5pdGlvbnNSZXF1ZXN0EgoKAmlkGAEgASgJEhIKBXF1ZXJ5GAIgASgJSACIAQESEwoGY3Vyc29yGAMgASgJSAGIAQESEgoFbGltaXQYBCABKA1IAogBARIRCgRraW5kGAUgASgJSAOIAQFCCAoGX3F1ZXJ5QgkKB19jdXJzb3JCCAoGX2xpbWl0QgcKBV9raW5kInQKGUJyb3dzZURlZmluaXRpb25zUmVzcG9uc2USLQoLZGVmaW5pdGlvbnMYASADKAsyGC50cm91cGUudjEuUmVnaXN0cnlFbnRyeRIYCgtuZXh0X2N1cnNvchgCIAEoCUgAiAEBQg4KDF9uZXh0X2N1cnNvciKaAQoUQnJvd3NlTW9kdWxlc1JlcXVlc3QSCgoCaWQYASABKAkSEgoFcXVlcnkYAiABKAlIAIgBARITCgZjdXJzb3IYAyABKAlIAYgBARISCgVsaW1pdBgEIAEoDUgCiAEBEhEKBHR5cGUYBSABKAlIA4gBAUIICgZfcXVlcnlCCQoHX2N1cnNvckIICgZfbGltaXRCBwoFX3R5cGUibAoVQnJvd3NlTW9kdWxlc1Jlc3BvbnNlEikKB21vZHVsZXMYASADKAsyGC50cm91cGUudjEuUmVnaXN0cnlFbnRyeRIYCgtuZXh0X2N1cnNvchgCIAEoCUgAiAEBQg4KDF9uZXh0X2N1cnNvciI4ChhHZXREZWZpbml0aW9uSWNvblJlcXVlc3QSCgoCaWQYASABKAkSEAoIZW50cnlfaWQYAiABKAkiTgoZR2V0RGVmaW5pdGlvbkljb25SZXNwb25zZRIPCgdjb250ZW50GAEgASgMEhIKCm1lZGlhX3R5cGUYAiABKAkSDAoEaGFzaBgDIAEoCSI0ChRHZXRNb2R1bGVJY29uUmVxdWVzdBIKCgJpZBgBIAEoCRIQCghlbnRyeV9pZBgCIAEoCSJKChVHZXRNb2R1bGVJY29uUmVzcG9uc2USDwoHY29udGVudBgBIAEoDBISCgptZWRpYV90eXBlGAIgASgJEgwKBGhhc2gYAyABKAkiUAoWU2V0UmVnaXN0cnlBdXRoUmVxdWVzdBIKCgJpZBgBIAEoCRIqCgRhdXRoGAIgASgLMhwudHJvdXBlLnYxLlJlZ2lzdHJ5QXV0aFNldHVwIkcKF1NldFJlZ2lzdHJ5QXV0aFJlc3BvbnNlEiwKBGF1dGgYASABKAsyHi50cm91cGUudjEuUmVnaXN0cnlBdXRoT3V0Y29tZSIkChZHZXRSZWdpc3RyeUF1dGhSZXF1ZXN0EgoKAmlkGAEgASgJIpwCChdHZXRSZWdpc3RyeUF1dGhSZXNwb25zZRIWCglhdXRoX3R5cGUYASABKAlIAIgBARIbCg50b2tlbl9lbmRwb2ludBgCIAEoCUgBiAEBEhgKC2hlYWRlcl9uYW1lGAMgASgJSAKIAQESHQoQdG9rZW5fZXhwaXJlc19hdBgEIAEoA0gDiAEBEjIKEGF2YWlsYWJsZV9zY29wZXMYBSADKAsyGC50cm91cGUudjEuUmVnaXN0cnlTY29wZRIZChFjb25maWd1cmVkX3Njb3BlcxgGIAMoCUIMCgpfYXV0aF90eXBlQhEKD190b2tlbl9lbmRwb2ludEIOCgxfaGVhZGVyX25hbWVCEwoRX3Rva2VuX2V4cGlyZXNfYXQiJwoZRGVsZXRlUmVnaXN0cnlBdXRoUmVxdWVzdBIKCgJpZBgBIAEoCSIcChpEZWxldGVSZWdpc3RyeUF1dGhSZXNwb25zZTLXCAoPUmVnaXN0cnlTZXJ2aWNlEkwKC0FkZFJlZ2lzdHJ5Eh0udHJvdXBlLnYxLkFkZFJlZ2lzdHJ5UmVxdWVzdBoeLnRyb3VwZS52MS5BZGRSZWdpc3RyeVJlc3BvbnNlElEKC0dldFJlZ2lzdHJ5Eh0udHJvdXBlLnYxLkdldFJlZ2lzdHJ5UmVxdWVzdBoeLnRyb3VwZS52MS5HZXRSZWdpc3RyeVJlc3BvbnNlIgOQAgESWgoOTGlzdFJlZ2lzdHJpZXMSIC50cm91cGUudjEuTGlzdFJlZ2lzdHJpZXNSZXF1ZXN0GiEudHJvdXBlLnYxLkxpc3RSZWdpc3RyaWVzUmVzcG9uc2UiA5ACARJVCg5EZWxldGVSZWdpc3RyeRIgLnRyb3VwZS52MS5EZWxldGVSZWdpc3RyeVJlcXVlc3QaIS50cm91cGUudjEuRGVsZXRlUmVnaXN0cnlSZXNwb25zZRJYCg9SZWZyZXNoUmVnaXN0cnkSIS50cm91cGUudjEuUmVmcmVzaFJlZ2lzdHJ5UmVxdWVzdBoiLnRyb3VwZS52MS5SZWZyZXNoUmVnaXN0cnlSZXNwb25zZRJjChFCcm93c2VEZWZpbml0aW9ucxIjLnRyb3VwZS52MS5Ccm93c2VEZWZpbml0aW9uc1JlcXVlc3QaJC50cm91cGUudjEuQnJvd3NlRGVmaW5pdGlvbnNSZXNwb25zZSIDkAIBElcKDUJyb3dzZU1vZHVsZXMSHy50cm91cGUudjEuQnJvd3NlTW9kdWxlc1JlcXVlc3QaIC50cm91cGUudjEuQnJvd3NlTW9kdWxlc1Jlc3BvbnNlIgOQAgESYwoRR2V0RGVmaW5pdGlvbkljb24SIy50cm91cGUudjEuR2V0RGVmaW5pdGlvbkljb25SZXF1ZXN0GiQudHJvdXBlLnYxLkdldERlZmluaXRpb25JY29uUmVzcG9uc2UiA5ACARJXCg1HZXRNb2R1bGVJY29uEh8udHJvdXBlLnYxLkdldE1vZHVsZUljb25SZXF1ZXN0GiAudHJvdXBlLnYxLkdldE1vZHVsZUljb25SZXNwb25zZSIDkAIBElgKD1NldFJlZ2lzdHJ5QXV0aBIhLnRyb3VwZS52MS5TZXRSZWdpc3RyeUF1dGhSZXF1ZXN0GiIudHJvdXBlLnYxLlNldFJlZ2lzdHJ5QXV0aFJlc3BvbnNlEl0KD0dldFJlZ2lzdHJ5QXV0aBIhLnRyb3VwZS52MS5HZXRSZWdpc3RyeUF1dGhSZXF1ZXN0GiIudHJvdXBlLnYxLkdldFJlZ2lzdHJ5QXV0aFJlc3BvbnNlIgOQAgESYQoSRGVsZXRlUmVnaXN0cnlBdXRoEiQudHJvdXBlLnYxLkRlbGV0ZVJlZ2lzdHJ5QXV0aFJlcXVlc3QaJS50cm91cGUudjEuRGVsZXRlUmVnaXN0cnlBdXRoUmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_timestamp, file_troupe_v1_registry]);
 
 /**
  * @generated from message troupe.v1.AddRegistryRequest
@@ -397,6 +397,120 @@ export const BrowseModulesResponseSchema: GenMessage<BrowseModulesResponse> = /*
   messageDesc(file_troupe_v1_registry_service, 13);
 
 /**
+ * @generated from message troupe.v1.GetDefinitionIconRequest
+ */
+export type GetDefinitionIconRequest = Message<"troupe.v1.GetDefinitionIconRequest"> & {
+  /**
+   * The registry.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: string entry_id = 2;
+   */
+  entryId: string;
+};
+
+/**
+ * Describes the message troupe.v1.GetDefinitionIconRequest.
+ * Use `create(GetDefinitionIconRequestSchema)` to create a new message.
+ */
+export const GetDefinitionIconRequestSchema: GenMessage<GetDefinitionIconRequest> = /*@__PURE__*/
+  messageDesc(file_troupe_v1_registry_service, 14);
+
+/**
+ * @generated from message troupe.v1.GetDefinitionIconResponse
+ */
+export type GetDefinitionIconResponse = Message<"troupe.v1.GetDefinitionIconResponse"> & {
+  /**
+   * At most 256 KiB.
+   *
+   * @generated from field: bytes content = 1;
+   */
+  content: Uint8Array;
+
+  /**
+   * "image/png", "image/webp" or "image/svg+xml", by what the bytes are. SVG may hold scripts: show it as an image only.
+   *
+   * @generated from field: string media_type = 2;
+   */
+  mediaType: string;
+
+  /**
+   * SHA-256 of the content, lower-case hex.
+   *
+   * @generated from field: string hash = 3;
+   */
+  hash: string;
+};
+
+/**
+ * Describes the message troupe.v1.GetDefinitionIconResponse.
+ * Use `create(GetDefinitionIconResponseSchema)` to create a new message.
+ */
+export const GetDefinitionIconResponseSchema: GenMessage<GetDefinitionIconResponse> = /*@__PURE__*/
+  messageDesc(file_troupe_v1_registry_service, 15);
+
+/**
+ * @generated from message troupe.v1.GetModuleIconRequest
+ */
+export type GetModuleIconRequest = Message<"troupe.v1.GetModuleIconRequest"> & {
+  /**
+   * The registry.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: string entry_id = 2;
+   */
+  entryId: string;
+};
+
+/**
+ * Describes the message troupe.v1.GetModuleIconRequest.
+ * Use `create(GetModuleIconRequestSchema)` to create a new message.
+ */
+export const GetModuleIconRequestSchema: GenMessage<GetModuleIconRequest> = /*@__PURE__*/
+  messageDesc(file_troupe_v1_registry_service, 16);
+
+/**
+ * @generated from message troupe.v1.GetModuleIconResponse
+ */
+export type GetModuleIconResponse = Message<"troupe.v1.GetModuleIconResponse"> & {
+  /**
+   * At most 256 KiB.
+   *
+   * @generated from field: bytes content = 1;
+   */
+  content: Uint8Array;
+
+  /**
+   * "image/png", "image/webp" or "image/svg+xml", by what the bytes are. SVG may hold scripts: show it as an image only.
+   *
+   * @generated from field: string media_type = 2;
+   */
+  mediaType: string;
+
+  /**
+   * SHA-256 of the content, lower-case hex.
+   *
+   * @generated from field: string hash = 3;
+   */
+  hash: string;
+};
+
+/**
+ * Describes the message troupe.v1.GetModuleIconResponse.
+ * Use `create(GetModuleIconResponseSchema)` to create a new message.
+ */
+export const GetModuleIconResponseSchema: GenMessage<GetModuleIconResponse> = /*@__PURE__*/
+  messageDesc(file_troupe_v1_registry_service, 17);
+
+/**
  * @generated from message troupe.v1.SetRegistryAuthRequest
  */
 export type SetRegistryAuthRequest = Message<"troupe.v1.SetRegistryAuthRequest"> & {
@@ -416,7 +530,7 @@ export type SetRegistryAuthRequest = Message<"troupe.v1.SetRegistryAuthRequest">
  * Use `create(SetRegistryAuthRequestSchema)` to create a new message.
  */
 export const SetRegistryAuthRequestSchema: GenMessage<SetRegistryAuthRequest> = /*@__PURE__*/
-  messageDesc(file_troupe_v1_registry_service, 14);
+  messageDesc(file_troupe_v1_registry_service, 18);
 
 /**
  * @generated from message troupe.v1.SetRegistryAuthResponse
@@ -433,7 +547,7 @@ export type SetRegistryAuthResponse = Message<"troupe.v1.SetRegistryAuthResponse
  * Use `create(SetRegistryAuthResponseSchema)` to create a new message.
  */
 export const SetRegistryAuthResponseSchema: GenMessage<SetRegistryAuthResponse> = /*@__PURE__*/
-  messageDesc(file_troupe_v1_registry_service, 15);
+  messageDesc(file_troupe_v1_registry_service, 19);
 
 /**
  * @generated from message troupe.v1.GetRegistryAuthRequest
@@ -450,7 +564,7 @@ export type GetRegistryAuthRequest = Message<"troupe.v1.GetRegistryAuthRequest">
  * Use `create(GetRegistryAuthRequestSchema)` to create a new message.
  */
 export const GetRegistryAuthRequestSchema: GenMessage<GetRegistryAuthRequest> = /*@__PURE__*/
-  messageDesc(file_troupe_v1_registry_service, 16);
+  messageDesc(file_troupe_v1_registry_service, 20);
 
 /**
  * @generated from message troupe.v1.GetRegistryAuthResponse
@@ -504,7 +618,7 @@ export type GetRegistryAuthResponse = Message<"troupe.v1.GetRegistryAuthResponse
  * Use `create(GetRegistryAuthResponseSchema)` to create a new message.
  */
 export const GetRegistryAuthResponseSchema: GenMessage<GetRegistryAuthResponse> = /*@__PURE__*/
-  messageDesc(file_troupe_v1_registry_service, 17);
+  messageDesc(file_troupe_v1_registry_service, 21);
 
 /**
  * @generated from message troupe.v1.DeleteRegistryAuthRequest
@@ -521,7 +635,7 @@ export type DeleteRegistryAuthRequest = Message<"troupe.v1.DeleteRegistryAuthReq
  * Use `create(DeleteRegistryAuthRequestSchema)` to create a new message.
  */
 export const DeleteRegistryAuthRequestSchema: GenMessage<DeleteRegistryAuthRequest> = /*@__PURE__*/
-  messageDesc(file_troupe_v1_registry_service, 18);
+  messageDesc(file_troupe_v1_registry_service, 22);
 
 /**
  * @generated from message troupe.v1.DeleteRegistryAuthResponse
@@ -534,7 +648,7 @@ export type DeleteRegistryAuthResponse = Message<"troupe.v1.DeleteRegistryAuthRe
  * Use `create(DeleteRegistryAuthResponseSchema)` to create a new message.
  */
 export const DeleteRegistryAuthResponseSchema: GenMessage<DeleteRegistryAuthResponse> = /*@__PURE__*/
-  messageDesc(file_troupe_v1_registry_service, 19);
+  messageDesc(file_troupe_v1_registry_service, 23);
 
 /**
  * Registries: remote catalogs, and the credentials the server uses to talk to them.
@@ -609,6 +723,26 @@ export const RegistryService: GenService<{
     methodKind: "unary";
     input: typeof BrowseModulesRequestSchema;
     output: typeof BrowseModulesResponseSchema;
+  },
+  /**
+   * Icon of a service definition.
+   *
+   * @generated from rpc troupe.v1.RegistryService.GetDefinitionIcon
+   */
+  getDefinitionIcon: {
+    methodKind: "unary";
+    input: typeof GetDefinitionIconRequestSchema;
+    output: typeof GetDefinitionIconResponseSchema;
+  },
+  /**
+   * Icon of a module.
+   *
+   * @generated from rpc troupe.v1.RegistryService.GetModuleIcon
+   */
+  getModuleIcon: {
+    methodKind: "unary";
+    input: typeof GetModuleIconRequestSchema;
+    output: typeof GetModuleIconResponseSchema;
   },
   /**
    * Stores or replaces the credentials, held against what the registry advertises now.
