@@ -155,8 +155,7 @@ export class System implements CellHost {
     const cell = this.#resident(address);
     if (cell !== undefined && isCommitted(cell)) return { state: cell.state, pid: cell.pid };
     const stored = await this.store.load(recordKey(address));
-    const kind = this.kindOf(address);
-    return { state: stored === undefined ? null : decodeRecord(kind, stored.value).state, pid: cell?.pid ?? null };
+    return { state: stored === undefined ? null : this.#decoded(address, stored.value), pid: cell?.pid ?? null };
   }
 
   /** States of many actors, in the order asked; those that are gone or unreadable are left out. */
@@ -302,6 +301,15 @@ export class System implements CellHost {
     const tooMany = this.residentCount - this.#residentMax;
     if (tooMany > 0) this.#passivate(known.cells, tooMany);
     return cell;
+  }
+
+  /** What cannot be read parks the actor once it is woken; whoever only looks is told the same. */
+  #decoded(address: Address, text: string): unknown {
+    try {
+      return decodeRecord(this.kindOf(address), text).state;
+    } catch (error) {
+      throw new Failure("unavailable", `The record of "${addressText(address)}" cannot be read`, { cause: error });
+    }
   }
 
   #decodeOrSkip(address: Address, text: string): unknown {

@@ -77,6 +77,15 @@ describe.runIf(mounted)("a full disk", () => {
     for (const id of acknowledged) expect((await server.get(`/processes/${id}/code`)).status).toBe(200);
   });
 
+  it("that stays full ends the node with a reason, so that its process manager restarts it", {
+    timeout: 120_000,
+  }, async () => {
+    fill();
+    while ((await create()).status === 200);
+    expect(await new Promise((resolve) => server.child.once("exit", resolve))).toBe(70);
+    expect(server.lines.join("\n")).toMatch(/"event":"fatal","message":"The store keeps failing: .*no space/i);
+  });
+
   /** All but a little of what is left. */
   function fill(): void {
     const free = Number(execFileSync("df", ["--output=avail", "-k", folder]).toString().split("\n")[1]);

@@ -352,6 +352,7 @@ describe("a record", () => {
     await put("none", "{}");
     expect(await accounts.ask("old", { type: "read" })).toBe(12.34);
     for (const key of ["new", "shape", "text", "none"]) {
+      expect(await refusal(accounts.query(key))).toBe("unavailable");
       expect(await refusal(accounts.ask(key, { type: "read" }))).toBe("unavailable");
     }
   });
