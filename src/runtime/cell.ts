@@ -6,7 +6,8 @@
  * 3. `state` is always the last committed state; queries read it without waiting for a turn.
  * 4. A refusal answers and leaves the state alone. A crash answers `internal`, drops the message, and restarts from disk.
  * 5. Every caller gets exactly one answer, a refusal, or its deadline.
- * 6. A cell with a turn, messages, waiting callers, running effects or owed work stays in memory.
+ * 6. A report of an effect is never lost: when the store does not take it, it is decided again until the store does.
+ * 7. A cell with a turn, messages, waiting callers, running effects or owed work stays in memory.
  */
 import { type Failure, isFailure } from "../errors/failure.ts";
 import { callDeadlineMs, commandIdsKeptMax, mailboxMessagesMax } from "../limits.ts";
@@ -64,7 +65,7 @@ export class Cell {
     return this.#queue.length;
   }
 
-  /** Invariant 6. */
+  /** Invariant 7. */
   get idle(): boolean {
     return (
       this.phase === "ready" &&
@@ -116,7 +117,9 @@ export class Cell {
   /** Nobody waits. An effect's own report is never dropped: there are only as many as effects were decided. */
   tell(message: unknown, ownReport: boolean): void {
     this.used = true;
-    this.#accept(new Envelope(message, Number.POSITIVE_INFINITY), ownReport);
+    const envelope = new Envelope(message, Number.POSITIVE_INFINITY);
+    envelope.isReport = ownReport;
+    this.#accept(envelope, ownReport);
   }
 
   #accept(envelope: Envelope, ownReport: boolean): void {
@@ -268,8 +271,12 @@ export class Cell {
         envelope.refuse(isFailure(error) ? error : failures.crashed(error));
         return;
       }
-      this.phase = "ready";
       // A Failure of the store (full queue, failing): nothing was written.
+      if (isFailure(error) && envelope.isReport) {
+        this.#reportAgain(envelope);
+        return;
+      }
+      this.phase = "ready";
       envelope.refuse(isFailure(error) ? error : failures.crashed(error));
       if (!isFailure(error)) this.#crash(error, envelope.message);
       this.#endTurn();
@@ -305,8 +312,18 @@ export class Cell {
       this.leave();
       return;
     }
+    if (envelope.isReport) {
+      this.#reportAgain(envelope);
+      return;
+    }
     envelope.refuse(failures.unconfirmed());
     this.#restartAfter(backoff(1, this.#host.random()));
+  }
+
+  /** What an effect learned would be lost with its report: it is decided again on what the disk says then. */
+  #reportAgain(envelope: Envelope): void {
+    this.#queue.unshift(envelope);
+    this.#restartAfter(backoff(++envelope.conflicts, this.#host.random()));
   }
 
   #answerAndAct(envelope: Envelope, step: Step<unknown, unknown>): void {

@@ -20,8 +20,10 @@ export class Envelope implements Expiring {
   readonly #reject: ((cause: unknown) => void) | undefined;
   readonly #onSettled: ((envelope: Envelope) => void) | undefined;
   tick = 0;
-  /** Commits of this message that met another revision than expected. */
+  /** Commits of this message that were not taken: another revision than expected, or a report the store refused. */
   conflicts = 0;
+  /** What an effect learned, told to its own actor. */
+  isReport = false;
   #settled = false;
 
   /** Without `resolve` it is a tell: nobody waits. */

@@ -70,7 +70,10 @@ export interface Kind<State, Message, Effect, Ports> {
   readonly woken?: (name: string) => Message;
   /** Pure. Work a restarted actor still owes, read from its state alone. An actor that owes work stays in memory. */
   owed(state: State): readonly Effect[];
-  /** The only impure part. What it learns comes back as a message. Safe to repeat. A throw is a crash of the actor. */
+  /**
+   * The only impure part. What it learns comes back as a message, which may be decided more than once (the store may have taken
+   * it without saying so), so a report carries what it is a report of. Safe to repeat. A throw is a crash of the actor.
+   */
   perform(effect: Effect, self: Self<Message>, ports: Ports): Promise<Message | undefined>;
 }
 

@@ -67,6 +67,8 @@ export const accountKind: Kind<Account, AccountMessage, AccountEffect, Bank> = {
           effects: [{ type: "pay", amount: message.amount }],
         };
       case "transferred": {
+        // A report may come again: what it tells of must still be pending.
+        if (state.pending === null) return { state, settle: [{ ticket: "transfer", reply: state.balance }] };
         const balance = state.balance - message.amount;
         return { state: { ...state, pending: null, balance }, settle: [{ ticket: "transfer", reply: balance }] };
       }

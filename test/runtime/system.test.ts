@@ -289,6 +289,25 @@ describe("a store that misbehaves", () => {
     expect(system.residentCount).toBe(0);
   });
 
+  it("loses no report of an effect: it is told again until the store takes it, and applied once", async () => {
+    for (const verdict of [
+      "unknown",
+      "land-then-unknown",
+      { reject: new Failure("unavailable", "The store is failing") },
+    ] as const) {
+      const { store, accounts, clock } = await openStage();
+      await accounts.ask("1", { type: "open" });
+      let refused = 0;
+      // The first commit is the transfer's own; those that follow are of its report.
+      store.gate = () => (store.commits <= 2 || ++refused > 3 ? "pass" : verdict);
+      const transferred = refusal(accounts.ask("1", { type: "transfer", amount: 5 }));
+      await clock.advance(5_000);
+      await transferred;
+      expect((await accounts.query("1")).state).toMatchObject({ balance: -5, pending: null });
+      expect(refused).toBeGreaterThanOrEqual(1);
+    }
+  });
+
   it("that refuses passes its refusal on, and the actor goes on", async () => {
     const { store, accounts } = await openStage();
     await accounts.ask("1", { type: "open" });
