@@ -1,10 +1,11 @@
-/** What a registry asks of the world: one token for one set of credentials. Expected failures come back as messages. */
+/** What a registry asks of the world: one token for one set of credentials, seals made again. Expected failures come back as messages. */
 import { Failure, isFailure } from "../errors/failure.ts";
 import { tokenExchangeMs } from "../limits.ts";
 import type { RegistryReader } from "../ports/registry-reader.ts";
 import type { SealContext, Vault } from "../ports/vault.ts";
 import type { Self } from "../runtime/kind.ts";
-import type { RegistryEffect, RegistryMessage, SealedToken } from "./registry.ts";
+import type { RegistryAuth, RegistryEffect, RegistryMessage, RegistryState, SealedToken } from "./registry.ts";
+import { reseal, type Sealed } from "./reseal.ts";
 
 export interface RegistryPorts {
   readonly vault: Vault;
@@ -19,7 +20,20 @@ export interface ClientCredentials {
 }
 
 export async function performRegistryEffect(
-  { auth }: RegistryEffect,
+  effect: RegistryEffect,
+  self: Self<RegistryMessage>,
+  ports: RegistryPorts,
+): Promise<RegistryMessage | undefined> {
+  switch (effect.type) {
+    case "exchange":
+      return exchange(effect.auth, self, ports);
+    case "reseal":
+      return reseal(sealedInRegistry(effect.state), ports.vault);
+  }
+}
+
+async function exchange(
+  auth: RegistryAuth,
   self: Self<RegistryMessage>,
   { vault, reader }: RegistryPorts,
 ): Promise<RegistryMessage | undefined> {
@@ -71,6 +85,15 @@ export function sealCredentials(
   credentials: ClientCredentials | { key: string },
 ): string {
   return vault.seal(JSON.stringify(credentials), credentialsContext(registryId));
+}
+
+/** Also credentials whose setup has not ended, and a token of former ones that nobody is given any more. */
+export function sealedInRegistry({ id, auth, setup, token }: RegistryState): readonly Sealed[] {
+  const credentials = [auth, setup].flatMap((each) => (each === null ? [] : [each.credentials]));
+  return [
+    ...credentials.map((envelope) => ({ envelope, context: credentialsContext(id) })),
+    ...(token === null ? [] : [{ envelope: token.envelope, context: tokenContext(id) }]),
+  ];
 }
 
 function credentialsContext(id: string): SealContext {

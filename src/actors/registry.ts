@@ -10,6 +10,7 @@
  * 4. A failed exchange deletes no credentials and blocks no later setup.
  * 5. A token handed out after a refusal is newer than the refused one (`number` only grows).
  * 6. A setup under way (`setup`) changes nothing of what serves until its exchange has ended.
+ * 7. Sealing the same credentials or token with another key changes envelopes only: no generation, no number, no time.
  */
 import { z } from "zod";
 import { Failure } from "../errors/failure.ts";
@@ -19,6 +20,7 @@ import { newestFirst } from "../runtime/keys.ts";
 import type { IndexEntry, Kind, Step } from "../runtime/kind.ts";
 import { type DriftEvent, driftOf } from "./registry-drift.ts";
 import { performRegistryEffect, type RegistryPorts } from "./registry-effects.ts";
+import { type ResealedMessage, type ResealOutcome, renewed, resealTicket } from "./reseal.ts";
 
 const authSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("apiKey"), generation: z.int(), headerName: z.string(), credentials: z.string() }),
@@ -92,9 +94,13 @@ export type RegistryMessage =
   | { readonly type: "authorize"; readonly refused: number | null }
   | { readonly type: "observe"; readonly advertised: AdvertisedAuth | null }
   | { readonly type: "tokenIssued"; readonly generation: number; readonly token: SealedToken }
-  | { readonly type: "exchangeFailed"; readonly generation: number; readonly failure: Failure };
+  | { readonly type: "exchangeFailed"; readonly generation: number; readonly failure: Failure }
+  | { readonly type: "reseal" }
+  | ResealedMessage;
 
-export type RegistryEffect = { readonly type: "exchange"; readonly auth: RegistryAuth };
+export type RegistryEffect =
+  | { readonly type: "exchange"; readonly auth: RegistryAuth }
+  | { readonly type: "reseal"; readonly state: RegistryState };
 
 type RegistryStep = Step<RegistryState, RegistryEffect>;
 
@@ -125,6 +131,10 @@ export const registryKind: Kind<RegistryState, RegistryMessage, RegistryEffect, 
         return tokenIssued(state, message.generation, message.token, now);
       case "exchangeFailed":
         return exchangeFailed(state, message.generation, message.failure, now);
+      case "reseal":
+        return { state, defer: resealTicket, effects: [{ type: "reseal", state }] };
+      case "resealed":
+        return resealed(state, message);
     }
   },
 
@@ -165,8 +175,14 @@ function add(
 
 /** Reports about a registry deleted meanwhile have nobody to answer. */
 function absent(message: RegistryMessage): RegistryStep {
-  if (message.type === "tokenIssued" || message.type === "exchangeFailed") return { state: null };
-  throw new Failure("not_found", "There is no such registry");
+  switch (message.type) {
+    case "tokenIssued":
+    case "exchangeFailed":
+    case "resealed":
+      return { state: null };
+    default:
+      throw new Failure("not_found", "There is no such registry");
+  }
 }
 
 function setAuth(state: RegistryState, auth: NewAuth, now: number): RegistryStep {
@@ -268,6 +284,17 @@ function exchangeFailed(state: RegistryState, generation: number, failure: Failu
   }
   if (state.auth?.generation !== generation) return { state };
   return { state: { ...state, exchanging: null }, settle: [{ ticket: tokenTicket(generation), failure }] };
+}
+
+/** Invariant 7. Also of a setup under way: its exchange reports by generation and is not disturbed. */
+function resealed(state: RegistryState, message: ResealedMessage): RegistryStep {
+  const reply: ResealOutcome = { unreadable: message.unreadable };
+  const settle = [{ ticket: resealTicket, reply }];
+  if (message.seals.length === 0) return { state, settle };
+  const credentials = (auth: RegistryAuth | null): RegistryAuth | null =>
+    auth === null ? null : { ...auth, credentials: renewed(auth.credentials, message) };
+  const token = state.token === null ? null : { ...state.token, envelope: renewed(state.token.envelope, message) };
+  return { state: { ...state, auth: credentials(state.auth), setup: credentials(state.setup), token }, settle };
 }
 
 /** Those who wait for a token of credentials that are being replaced. */

@@ -9,8 +9,9 @@ import {
   withDefaults,
 } from "../json/settings.ts";
 import type { HydrationRequest, Hydrations } from "../ports/hydrations.ts";
-import type { Vault } from "../ports/vault.ts";
+import type { SealContext, Vault } from "../ports/vault.ts";
 import type { Self } from "../runtime/kind.ts";
+import { reseal, type Sealed } from "./reseal.ts";
 import type { HydrationPurpose, SecretsRequest, ServiceEffect, ServiceMessage, ServiceState } from "./service.ts";
 
 export interface ServicePorts {
@@ -26,6 +27,8 @@ export async function performServiceEffect(
   switch (effect.type) {
     case "sealSecrets":
       return sealSecrets(effect.state, effect.request, ports.vault);
+    case "reseal":
+      return reseal(sealedInService(effect.state), ports.vault);
     case "hydrate":
       return hydrate(
         effect.state,
@@ -112,7 +115,11 @@ function openSecrets(state: ServiceState, vault: Vault): Record<string, unknown>
   return JSON.parse(vault.open(state.secrets, secretsContext(state))) as Record<string, unknown>;
 }
 
-function secretsContext(state: ServiceState): { kind: string; id: string; field: string } {
+export function sealedInService(state: ServiceState): readonly Sealed[] {
+  return state.secrets === null ? [] : [{ envelope: state.secrets, context: secretsContext(state) }];
+}
+
+function secretsContext(state: ServiceState): SealContext {
   return { kind: "service", id: state.id, field: "secrets" };
 }
 

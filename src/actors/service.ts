@@ -9,6 +9,7 @@
  * 2. Secrets are opened and sealed by effects; the state never holds a plain value, and a seal made from an older state is made again.
  * 3. A patch is stored whole or not at all; on an enabled service it stays stored even when the hydration that follows fails.
  * 4. `config` is always an object.
+ * 5. Sealing the same secrets with another key changes the envelope only: no generation, no time, no hydration.
  */
 import { z } from "zod";
 import { Failure } from "../errors/failure.ts";
@@ -16,6 +17,7 @@ import { outdatedPointers, patchSettings, requireValid, settingsProblems } from 
 import type { Definition } from "../ports/adapter.ts";
 import { newestFirst } from "../runtime/keys.ts";
 import type { IndexEntry, Kind, Step } from "../runtime/kind.ts";
+import { type ResealedMessage, type ResealOutcome, renewed, resealTicket } from "./reseal.ts";
 import { performServiceEffect, type ServicePorts } from "./service-effects.ts";
 
 const jsonSchema = z.union([z.record(z.string(), z.unknown()), z.boolean()]);
@@ -92,6 +94,8 @@ export type ServiceMessage =
       readonly request: SecretsRequest;
     }
   | { readonly type: "secretsRefused"; readonly ticket: string; readonly failure: Failure }
+  | { readonly type: "reseal" }
+  | ResealedMessage
   | { readonly type: "replacementReady"; readonly basis: number; readonly content: ServiceContent }
   | { readonly type: "hydrated"; readonly generation: number; readonly purpose: HydrationPurpose }
   | { readonly type: "hydrationFailed"; readonly purpose: HydrationPurpose; readonly failure: Failure };
@@ -119,6 +123,7 @@ export interface SecretsRequest {
 
 export type ServiceEffect =
   | { readonly type: "sealSecrets"; readonly state: ServiceState; readonly request: SecretsRequest }
+  | { readonly type: "reseal"; readonly state: ServiceState }
   | { readonly type: "hydrate"; readonly state: ServiceState; readonly purpose: HydrationPurpose }
   /** Makes the service ready with a content that is not stored yet. */
   | {
@@ -148,6 +153,10 @@ export const serviceKind: Kind<ServiceState, ServiceMessage, ServiceEffect, Serv
         return secretsSealed(state, message, now);
       case "secretsRefused":
         return { state, settle: [{ ticket: message.ticket, failure: message.failure }] };
+      case "reseal":
+        return { state, defer: resealTicket, effects: [{ type: "reseal", state }] };
+      case "resealed":
+        return resealed(state, message);
       case "replace":
         return replace(state, message.content, now);
       case "replacementReady":
@@ -279,6 +288,7 @@ function absent(message: ServiceMessage): ServiceStep {
   switch (message.type) {
     case "secretsSealed":
     case "secretsRefused":
+    case "resealed":
     case "hydrationFailed":
       return { state: null };
     case "replacementReady":
@@ -330,6 +340,14 @@ function secretsSealed(
   const { ticket } = request;
   if (!next.enabled) return { state: next, settle: [{ ticket, reply: next }] };
   return { state: next, effects: [{ type: "hydrate", state: next, purpose: { kind: "reconfigure", ticket } }] };
+}
+
+/** Invariant 5. */
+function resealed(state: ServiceState, message: ResealedMessage): ServiceStep {
+  const reply: ResealOutcome = { unreadable: message.unreadable };
+  const settle = [{ ticket: resealTicket, reply }];
+  const secrets = state.secrets === null ? null : renewed(state.secrets, message);
+  return { state: secrets === state.secrets ? state : { ...state, secrets }, settle };
 }
 
 function enable(state: ServiceState): ServiceStep {

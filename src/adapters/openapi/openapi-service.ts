@@ -5,6 +5,7 @@ import type { HydratedService, Hydration, Invocation } from "../../ports/adapter
 import type { Clock } from "../../ports/clock.ts";
 import type { Fetcher, OutboundRequest } from "../../ports/fetcher.ts";
 import { type ToolResult, toResult } from "./answer.ts";
+import { withoutCredentials } from "./masking.ts";
 import type { PreparedRequest, ServicePlan } from "./plan.ts";
 import { attachCredentials, checkSecrets } from "./security.ts";
 import { baseUrl } from "./servers.ts";
@@ -43,7 +44,7 @@ async function invoke(parts: ServiceParts, invocation: Invocation): Promise<Tool
     const answer = await parts.fetcher.fetch(request).catch((error: unknown) => {
       throw explain(error, toolId, tooSlow);
     });
-    return toResult(answer);
+    return toResult({ ...answer, headers: withoutCredentials(answer.headers, parts.hydration.secrets) });
   } catch (error) {
     if (invocation.signal.aborted) throw new Failure("cancelled", `Call of tool "${toolId}" was cancelled`);
     throw stop.signal.aborted ? tooSlow : error;
