@@ -240,3 +240,7 @@ export const constraintCharactersMax = 256;
 export const iconBytesMax = 256 * 1024;
 /** How long a client may show an icon without asking again. */
 export const iconFreshSeconds = 86_400;
+/** Labels, ids and other short texts of requests: they become keys of indexes. */
+export const labelCharactersMax = 1_024;
+/** URLs given by callers: what browsers and servers agree on. */
+export const urlCharactersMax = 8_192;

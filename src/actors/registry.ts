@@ -72,7 +72,9 @@ export interface SealedToken {
 export type Authorization =
   | { readonly type: "anonymous" }
   | { readonly type: "apiKey"; readonly headerName: string; readonly credentials: string }
-  | { readonly type: "oauth2"; readonly envelope: string; readonly number: number };
+  | { readonly type: "oauth2"; readonly envelope: string; readonly number: number }
+  /** The credentials were replaced while a token for them was awaited: ask again. */
+  | { readonly type: "again" };
 
 export type SetupOutcome =
   | { readonly status: "configured"; readonly state: RegistryState }
@@ -191,7 +193,11 @@ function setAuth(state: RegistryState, auth: NewAuth, now: number): RegistryStep
   const overtaken = state.setup === null ? [] : [{ ticket: setupTicket(state.setup.generation), failure: replaced() }];
   if (setup.type === "apiKey") {
     const next = configured({ ...state, generations: generation }, setup, null, now);
-    return { state: next, reply: { status: "configured", state: next } satisfies SetupOutcome, settle: overtaken };
+    return {
+      state: next,
+      reply: { status: "configured", state: next } satisfies SetupOutcome,
+      settle: [...overtaken, ...overtakenTokens(state)],
+    };
   }
   return {
     state: { ...state, generations: generation, setup },
@@ -228,11 +234,8 @@ function deleteAuth(state: RegistryState, now: number): RegistryStep {
     generations: state.generations + 1,
     updatedAt: now,
   };
-  const waiting = [state.setup, state.auth].flatMap((auth) => (auth === null ? [] : [auth.generation]));
-  const settle = waiting.flatMap((generation) =>
-    [setupTicket(generation), tokenTicket(generation)].map((ticket) => ({ ticket, failure: replaced() })),
-  );
-  return { state: next, reply: next, settle };
+  const setups = state.setup === null ? [] : [{ ticket: setupTicket(state.setup.generation), failure: replaced() }];
+  return { state: next, reply: next, settle: [...setups, ...overtakenTokens(state)] };
 }
 
 function authorize(state: RegistryState, refused: number | null, now: number): RegistryStep {
@@ -297,9 +300,9 @@ function resealed(state: RegistryState, message: ResealedMessage): RegistryStep 
   return { state: { ...state, auth: credentials(state.auth), setup: credentials(state.setup), token }, settle };
 }
 
-/** Those who wait for a token of credentials that are being replaced. */
-function overtakenTokens(state: RegistryState): { ticket: string; failure: Failure }[] {
-  return state.auth === null ? [] : [{ ticket: tokenTicket(state.auth.generation), failure: replaced() }];
+/** Those who wait for a token of credentials that are no longer the ones to send. */
+function overtakenTokens({ auth }: RegistryState): { ticket: string; reply: Authorization }[] {
+  return auth === null ? [] : [{ ticket: tokenTicket(auth.generation), reply: { type: "again" } }];
 }
 
 /** Answers the events to log: each once per change of what there is to say. */

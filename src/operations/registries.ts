@@ -28,17 +28,21 @@ import {
   registryShape,
   toRegistryRecord,
 } from "./registry-shapes.ts";
-import { browseLimit, cursor, label, page, pageLimit, slug } from "./shapes.ts";
+import { browseLimit, cursor, label, page, pageLimit, slug, urlText } from "./shapes.ts";
 
 export interface RegistryOperationsOptions extends RegistriesOptions {
   readonly access: Registries;
 }
 
 const byId = z.object({ id: z.string().min(1) });
-const addInput = z.object({ baseUrl: label, id: label.pipe(slug).optional(), auth: authSetupInput.optional() });
+const addInput = z.object({ baseUrl: urlText, id: label.pipe(slug).optional(), auth: authSetupInput.optional() });
 const addOutput = registryShape.extend({ auth: outcomeShape.nullable() });
 const listInput = z.object({ cursor, limit: pageLimit });
-const forwarded = z.string().trim().min(1, "must not be blank").optional();
+/** As it is, blanks and all: a registry's cursor is its own affair. */
+const forwarded = z
+  .string()
+  .refine((value) => value.trim() !== "", "must not be blank")
+  .optional();
 const browseInput = byId.extend({ query: forwarded, cursor: forwarded, limit: browseLimit });
 const definitionsInput = browseInput.extend({ kind: forwarded });
 const modulesInput = browseInput.extend({ type: z.enum(["adapter", "environment"]).optional() });
@@ -282,9 +286,14 @@ export function registryOperations(options: RegistryOperationsOptions): readonly
     extraDeadlineMs: () => tokenExchangeMs,
     run: async ({ id, ...setup }, context) => {
       const { baseUrl } = await access.find(id);
-      // Not told to the actor yet: what is advertised is about to be configured.
+      // Told to the actor only afterwards: what is advertised is about to be configured.
       const advertisement = await reader.advertisement(baseUrl, context.signal);
-      const accepted = await acceptSetup(setup, advertisement.auth, baseUrl, reader, context.signal);
+      const accepted = await acceptSetup(setup, advertisement.auth, baseUrl, reader, context.signal).catch(
+        async (error) => {
+          await access.observe(id, advertisement, context);
+          throw error;
+        },
+      );
       const { deadline } = context;
       const outcome = (await registries.ask(
         id,

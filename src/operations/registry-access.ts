@@ -30,6 +30,9 @@ export interface RegistriesOptions {
   readonly log: Log;
 }
 
+/** Times that credentials may be replaced under one request that waits for their token. */
+const authorizeTurnsMax = 5;
+
 interface Capabilities {
   readonly until: number;
   readonly promise: Promise<Advertisement>;
@@ -108,7 +111,12 @@ export class Registries {
 
   async #authorize(id: string, refused: number | null, context: CallContext): Promise<Authorization> {
     try {
-      return (await this.#options.registries.ask(id, { type: "authorize", refused }, context)) as Authorization;
+      for (let turn = 0; turn < authorizeTurnsMax; turn++) {
+        const message: RegistryMessage = { type: "authorize", refused };
+        const authorization = (await this.#options.registries.ask(id, message, context)) as Authorization;
+        if (authorization.type !== "again") return authorization;
+      }
+      throw new Failure("upstream_failed", `The credentials of registry "${id}" are being replaced all the time`);
     } catch (error) {
       // Our own refusal of the transport: at request time it fails the request, not the setup.
       if (error instanceof Failure && error.kind === "refused") throw new Failure("upstream_failed", error.message);
@@ -120,6 +128,7 @@ export class Registries {
     const { vault } = this.#options;
     switch (authorization.type) {
       case "anonymous":
+      case "again":
         return null;
       case "apiKey": {
         const { headerName, credentials } = authorization;

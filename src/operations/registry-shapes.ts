@@ -1,7 +1,7 @@
 /** Shapes of registries and their auth: API document 2.1–2.3, 2.7 and 2.8. */
 import { z } from "zod";
 import type { RegistryState } from "../actors/registry.ts";
-import { apiKeyBytesMax } from "../limits.ts";
+import { apiKeyBytesMax, credentialCharactersMax } from "../limits.ts";
 import { instant, isoTime, slug, text } from "./shapes.ts";
 
 const authType = z.enum(["apiKey", "oauth2"]);
@@ -59,7 +59,9 @@ const apiKey = z
   .min(1, "must not be empty")
   .max(apiKeyBytesMax, `must have at most ${apiKeyBytesMax} characters`)
   .regex(/^[\x21-\x7e]+$/, "must be visible ASCII characters without blanks or line breaks");
-const credential = text().min(1, "must not be empty");
+const credential = text()
+  .min(1, "must not be empty")
+  .max(credentialCharactersMax, `must have at most ${credentialCharactersMax} characters`);
 
 export const authSetupInput = z.discriminatedUnion("type", [
   z.object({ type: z.literal("apiKey"), apiKey }),

@@ -11,7 +11,7 @@ import type { CallContext, Operation, Route } from "./operation.ts";
 import { decodeCursor, type Page, toPage, walk } from "./page.ts";
 import type { ServiceContents } from "./service-contents.ts";
 import { serviceIdFrom, serviceIdProblem } from "./service-id.ts";
-import { cursor, flag, instant, isoTime, jsonObject, label, page, pageLimit, text } from "./shapes.ts";
+import { cursor, flag, instant, isoTime, jsonObject, label, page, pageLimit, text, urlText } from "./shapes.ts";
 
 export interface ServiceOperationsOptions {
   readonly services: Actors<ServiceState, ServiceMessage>;
@@ -52,7 +52,7 @@ const patchBody = { field: "patch", mediaTypes: ["application/json", "applicatio
 const createInput = z.object({
   id: label.optional(),
   adapter: label.optional(),
-  url: label.optional(),
+  url: urlText.optional(),
   definition: z.union([z.string().min(1), jsonObject]).optional(),
   registryId: label.optional(),
   definitionId: label.optional(),

@@ -1,6 +1,15 @@
 /** Shapes that many rows share: text forms of path and query fields, lists, well-formed text. */
 import { z } from "zod";
-import { browseLimitDefault, browseLimitMax, cursorCharactersMax, pageLimitDefault, pageLimitMax } from "../limits.ts";
+import {
+  browseLimitDefault,
+  browseLimitMax,
+  cursorCharactersMax,
+  labelCharactersMax,
+  pageLimitDefault,
+  pageLimitMax,
+  registrySlugCharactersMax,
+  urlCharactersMax,
+} from "../limits.ts";
 
 /** Path and query fields arrive as text over REST and as numbers over gRPC. Plain digits only, so nothing else is a number. */
 function fromDigits<Schema extends z.ZodType>(pattern: RegExp, schema: Schema): z.ZodPreprocess<Schema> {
@@ -39,7 +48,10 @@ export const browseLimit = fromDigits(
 );
 
 /** Ids of registries and their entries. */
-export const slug = z.string().regex(/^[A-Za-z0-9_-]+$/, "must be letters, digits, _ or -");
+export const slug = z
+  .string()
+  .max(registrySlugCharactersMax, `must have at most ${registrySlugCharactersMax} characters`)
+  .regex(/^[A-Za-z0-9_-]+$/, "must be letters, digits, _ or -");
 
 /** Checked by `page.ts`, which tells apart what is wrong; here only the type and a bound on what is looked at. */
 export const cursor = z
@@ -64,7 +76,16 @@ export function text(): z.ZodString {
 }
 
 /** Trimmed and not blank. */
-export const label = text().trim().min(1, "must not be blank");
+export const label = text()
+  .trim()
+  .min(1, "must not be blank")
+  .max(labelCharactersMax, `must have at most ${labelCharactersMax} characters`);
+
+/** An absolute URL, looked at further by whoever uses it. */
+export const urlText = text()
+  .trim()
+  .min(1, "must not be blank")
+  .max(urlCharactersMax, `must have at most ${urlCharactersMax} characters`);
 
 export const instant = z.iso.datetime();
 

@@ -37,12 +37,13 @@ export function compareKeys(a: string, b: string): number {
 
 /** The least text above all that begin with `prefix`; undefined where there is none. */
 function prefixEnd(prefix: string): string | undefined {
-  const points = Array.from(prefix, (character) => character.codePointAt(0)!);
-  while (points.length > 0) {
-    const last = points.pop()!;
-    if (last === 0x10ffff) continue;
+  for (let end = prefix.length; end > 0; ) {
+    const low = prefix.charCodeAt(end - 1);
+    const start = low >= 0xdc00 && low <= 0xdfff ? end - 2 : end - 1;
+    const last = prefix.codePointAt(start) ?? 0;
     // Surrogates are no characters: what follows U+D7FF is U+E000.
-    return String.fromCodePoint(...points, last === 0xd7ff ? 0xe000 : last + 1);
+    if (last !== 0x10ffff) return prefix.slice(0, start) + String.fromCodePoint(last === 0xd7ff ? 0xe000 : last + 1);
+    end = start;
   }
   return undefined;
 }

@@ -200,6 +200,14 @@ for (const face of faces) {
   });
 
   describe(`pinning and drift over ${face.name}`, () => {
+    it("what a refused setup read of the advertisement is logged too, once", async () => {
+      const { id, remote } = await added();
+      remote.set({ advertisedAuth: { type: "jwt" } });
+      expect((await face.setAuth(id, keySetup)).status).toBe(400);
+      expect((await face.setAuth(id, keySetup)).status).toBe(400);
+      expect(events(id)).toEqual(["registry-auth-unsupported"]);
+    });
+
     it("U-113, R-042 a changed token endpoint is not used, but logged once, until it is configured anew", async () => {
       const { id, remote } = await added(guarded, clientSetup);
       const elsewhere = await site.scripted({}, { "/t": { access_token: "stolen" } });

@@ -41,6 +41,17 @@ const searchOf = (remote: ScriptedRegistry, path = "/d"): string | undefined => 
 const modules = (id: string, query = "") => site.server.get(`/registries/${id}/modules${query}`);
 
 describe("the question", () => {
+  it("W11 keeps blanks around cursor, query and kind: a cursor is opaque", async () => {
+    const { remote, id } = await registry();
+    expect((await site.browse(id, "?cursor=%20c%20&query=%20q%20&kind=%20k%20")).status).toBe(200);
+    expect(Object.fromEntries(new URLSearchParams(searchOf(remote)))).toEqual({
+      cursor: " c ",
+      query: " q ",
+      kind: " k ",
+      limit: "50",
+    });
+  });
+
   it("U-40 without a query is limit=50 and nothing else", async () => {
     const { remote, id } = await registry();
     await site.browse(id);

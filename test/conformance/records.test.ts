@@ -120,6 +120,13 @@ describe("the list", () => {
 });
 
 describe("adding", () => {
+  it("an id or a base URL that is longer than any needs to be is 400, not 500, and asks nothing", async () => {
+    const remote = await site.scripted();
+    expect(told(await post({ baseUrl: remote.url, id: "x".repeat(257) }))).toEqual(refusedByUs);
+    expect(told(await post({ baseUrl: `${remote.url}${"p".repeat(300_000)}`, id: newId() }))).toEqual(refusedByUs);
+    expect(remote.asked).toEqual([]);
+  });
+
   it("U-1 with a base URL alone answers the record, never synced, with auth null", async () => {
     const remote = await site.scripted({ modules: { v1: "/m" } });
     const { status, body } = await site.add({ url: remote.origin });

@@ -185,6 +185,40 @@ describe("the request for a token", () => {
 });
 
 describe("credentials that change while a token is being fetched", () => {
+  it("a browse that waits for a token when the credentials are deleted goes on without", async () => {
+    const { remote, id } = await exchanging(1_500);
+    const waiting = site.browse(id);
+    await until(() => remote.askedFor("/t").length === 2);
+    expect((await site.server.call("DELETE", `/registries/${id}/auth`)).status).toBe(204);
+    const answer = await waiting;
+    expect([answer.status, answer.text]).toEqual([200, answer.text]);
+    expect(bearerOf(remote)).toBeUndefined();
+  });
+
+  it("R-015 a browse that waits for a token when another client replaces the old one goes on with its token", async () => {
+    const { remote, id } = await exchanging(1_500);
+    const waiting = site.browse(id);
+    await until(() => remote.askedFor("/t").length === 2);
+    expect((await site.setAuth(id, second)).body.auth.status).toBe("configured");
+    const answer = await waiting;
+    expect([answer.status, answer.text]).toEqual([200, answer.text]);
+    expect(bearerOf(remote)).toBe("Bearer tB");
+  });
+
+  it("X17 a browse that waits for a token when a key replaces the client goes on with the key", async () => {
+    const { remote, id } = await exchanging(1_500);
+    const started = performance.now();
+    const waiting = site.browse(id);
+    await until(() => remote.askedFor("/t").length === 2);
+    remote.script(wellKnown, { id: "any", definitions: { v1: "/d" }, ...keyUnder("X-K") });
+    expect((await site.setAuth(id, keySetup)).body.auth.status).toBe("configured");
+    expect((await site.getAuth(id)).body.tokenExpiresAt).toBeNull();
+    const answer = await waiting;
+    expect([answer.status, performance.now() - started < 5_000, answer.text]).toEqual([200, true, answer.text]);
+    expect(remote.askedFor("/d").at(-1)?.headers["x-k"]).toBe(key);
+    expect(bearerOf(remote)).toBeUndefined();
+  });
+
   /** Credentials A with a token that is spent, and an exchange for A that takes so long. */
   async function exchanging(ms: number): Promise<{ remote: ScriptedRegistry; id: string }> {
     const slow = later(ms, { access_token: "late-A", expires_in: 3_600 });

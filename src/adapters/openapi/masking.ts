@@ -34,9 +34,13 @@ function spellingsOf(text: string): readonly string[] {
   const base64 = Buffer.from(text).toString("base64");
   const inQuery = new URL("http://x");
   inQuery.search = wellFormed;
+  const once = encodeURIComponent(wellFormed);
   return [
     text,
-    encodeURIComponent(wellFormed),
+    // As header values arrive: bytes beyond ASCII one by one.
+    Buffer.from(text).toString("latin1"),
+    once,
+    encodeURIComponent(once),
     encodeURI(wellFormed),
     new URLSearchParams({ k: wellFormed }).toString().slice(2),
     inQuery.search.slice(1),
