@@ -253,7 +253,8 @@ async function callEverything(tour: Tour, id: string): Promise<void> {
     }
     for (const way of redirectingWays) {
       const tool = way.replaceAll("-", "");
-      tour.answers = "redirect answers";
+      // A target that quotes a part of a key, as a host name here, cannot be stopped: it has the key.
+      tour.answers = way === "to-name" ? "parts quoted by a target" : "redirect answers";
       await tour.rest("POST", `/tools/${id}/${tool}/invoke`, { parameters: {} });
       await tour.rpc("ToolService", "InvokeTool", { serviceId: id, toolId: tool, parameters: {} });
       tour.answers = undefined;
@@ -511,12 +512,14 @@ describe("after a tour through everything that handles secrets", () => {
     }
   }, 240_000);
 
-  const besides = (name: string): Place[] => said.filter((place) => place.name !== name);
+  const besides = (...names: readonly string[]): Place[] => said.filter((place) => !names.includes(place.name));
 
   it("no secret is found in any spelling, anywhere", () => {
     expect(issued.size).toBeGreaterThan(5);
     const tokens = [...issued].map((text) => ({ name: "issued token", text }));
-    expect(search(besides("redirect answers"), [...Object.values(canaries), ...tokens])).toEqual([]);
+    expect(
+      search(besides("redirect answers", "parts quoted by a target"), [...Object.values(canaries), ...tokens]),
+    ).toEqual([]);
   });
 
   // Targets repeat a key of the query in the Location of their redirects.

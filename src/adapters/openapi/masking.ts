@@ -35,12 +35,16 @@ function spellingsOf(text: string): readonly string[] {
   const inQuery = new URL("http://x");
   inQuery.search = wellFormed;
   const once = encodeURIComponent(wellFormed);
+  // As queries are written by those who escape whatever they may.
+  const strict = once.replace(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);
   return [
     text,
     // As header values arrive: bytes beyond ASCII one by one.
     Buffer.from(text).toString("latin1"),
     once,
     encodeURIComponent(once),
+    strict,
+    encodeURIComponent(strict),
     encodeURI(wellFormed),
     new URLSearchParams({ k: wellFormed }).toString().slice(2),
     inQuery.search.slice(1),
