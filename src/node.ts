@@ -18,6 +18,7 @@ import { javascriptEnvironment } from "./environments/javascript/environment.ts"
 import { RunQueue } from "./executor/launcher.ts";
 import { openPortableExecutor } from "./executor/portable/portable-executor.ts";
 import { openGateway } from "./gateway/gateway.ts";
+import { forgetPreviousKeys, proveKeys } from "./key-proof.ts";
 import { callDeadlineMs, storeFailingMsMax } from "./limits.ts";
 import { type Authentication, openAuthentication, parseApiKeys } from "./operations/authentication.ts";
 import { Catalogue } from "./operations/catalogue.ts";
@@ -39,7 +40,6 @@ import type { Vault } from "./ports/vault.ts";
 import { NodeReadiness } from "./readiness.ts";
 import { openRegistryReader } from "./registries/registry-reader.ts";
 import { System } from "./runtime/system.ts";
-import { checkCanary, makeCanary } from "./secrets/canary.ts";
 import { loadOrMakeKeyFile } from "./secrets/key-file.ts";
 import { openVault } from "./secrets/vault.ts";
 import { openLevelStore } from "./store/level-store.ts";
@@ -74,7 +74,7 @@ export async function openNode({ settings, clock, log, onFatal }: NodeOptions): 
   try {
     const store = await openLevelStore({ folder: join(folder, "store"), clock, log });
     closers.add(() => store.close());
-    await proveKey(store, vault);
+    await proveKeys(store, vault);
 
     const fetcher = openEgress({
       allowedCidrs: settings.SERVICE_EGRESS_ALLOWED_CIDRS,
@@ -124,7 +124,9 @@ export async function openNode({ settings, clock, log, onFatal }: NodeOptions): 
     await system.start();
     closers.add(startRetention({ processes, clock, log, keepMs: settings.SERVICE_PROCESS_RETENTION }));
 
-    if (settings.SERVICE_SECRETS_PREVIOUS_KEYS.length > 0) void resealAll({ services, registries, vault, log });
+    if (settings.SERVICE_SECRETS_PREVIOUS_KEYS.length > 0) {
+      void rotate(() => resealAll({ services, registries, vault, log }), store, vault, log);
+    }
 
     const readiness = new NodeReadiness(store);
     closers.add(watchStore(store, clock, onFatal));
@@ -208,14 +210,15 @@ function vaultFrom(settings: Settings, folder: string, log: Log): Vault {
   return openVault({ key, previousKeys: settings.SERVICE_SECRETS_PREVIOUS_KEYS });
 }
 
-/** A wrong key refuses the start; an older one that still opens the canary is followed by a canary of the current one. */
-async function proveKey(store: Store, vault: Vault): Promise<void> {
-  const key = "m/canary";
-  const stored = await store.load(key);
-  if (stored !== undefined && checkCanary(vault, stored.value) === "current") return;
-  const record = { key, expect: stored?.revision ?? 0, value: makeCanary(vault) };
-  const [outcome] = await store.commit([{ record, writes: [], epoch: store.epoch }]);
-  if (outcome !== "ok") throw new Error(`The canary of the secrets key could not be written: ${outcome}`);
+/** In the background; until it is done every start needs the previous keys as well. */
+async function rotate(resealAllOnce: () => Promise<boolean>, store: Store, vault: Vault, log: Log): Promise<void> {
+  try {
+    if (!(await resealAllOnce())) return;
+    await forgetPreviousKeys(store, vault);
+    log.info("secrets-rotated", "The previous secrets keys are not needed any more");
+  } catch (error) {
+    log.warn("secrets-reseal-incomplete", "Keep the previous secrets keys: the next start goes on", { error });
+  }
 }
 
 async function seedInBackground(

@@ -33,6 +33,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   observability: ["ports"],
   demo: [],
   "config.ts": [],
+  "key-proof.ts": ["ports", "secrets"],
   "readiness.ts": ["operations", "ports"],
   "node.ts": ["*"],
   "main.ts": ["*"],

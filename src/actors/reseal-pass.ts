@@ -27,8 +27,8 @@ interface Counts {
   failed: number;
 }
 
-/** Never rejects. */
-export async function resealAll({ services, registries, vault, log }: ResealPassOptions): Promise<void> {
+/** Whether nothing readable is sealed with a previous key any more. Never rejects. */
+export async function resealAll({ services, registries, vault, log }: ResealPassOptions): Promise<boolean> {
   const counts: Counts = { resealed: 0, unreadable: 0, failed: 0 };
   const isOld = ({ envelope }: Sealed): boolean => !vault.isCurrent(envelope);
 
@@ -64,10 +64,11 @@ export async function resealAll({ services, registries, vault, log }: ResealPass
     log.warn("secrets-reseal-failed", "The stored secrets could not be listed", { error });
   }
   if (counts.failed === 0) {
-    log.info("secrets-resealed", "No readable secret needs a previous secrets key any more", { ...counts });
+    log.info("secrets-resealed", "No readable secret is sealed with a previous secrets key any more", { ...counts });
   } else {
     log.warn("secrets-reseal-incomplete", "Keep the previous secrets keys: the next start goes on", { ...counts });
   }
+  return counts.failed === 0;
 }
 
 /** One page at a time, each done before the next is read: never more messages under way than a page has items. */

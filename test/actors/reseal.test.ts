@@ -226,7 +226,7 @@ async function openRotation(states: { services?: ServiceState[]; registries?: Re
   });
   for (const outcome of await store.commit(planted)) expect(outcome).toBe("ok");
   store.commits = 0;
-  const pass = (): Promise<void> => resealAll({ services, registries, vault: rotating, log });
+  const pass = (): Promise<boolean> => resealAll({ services, registries, vault: rotating, log });
   const secretsOf = async (id: string): Promise<string> => (await services.query(id)).state?.secrets ?? "";
   return { lines, store, clock, services, registries, pass, secretsOf };
 }

@@ -122,6 +122,7 @@ describe("a start with a new secrets key and the old one as previous", () => {
 
     const rotating = await start(folder, keyB, keyA);
     expect(await line(rotating, "secrets-resealed")).toMatchObject({ resealed: 7, unreadable: 0, failed: 0 });
+    await line(rotating, "secrets-rotated");
     await works(rotating, seen);
     await rotating.kill();
 
@@ -154,6 +155,7 @@ describe("a start with a new secrets key and the old one as previous", () => {
     for (let turn = 0; turn < 2; turn++) await (await start(folder, keyB, keyA)).kill();
     const last = await start(folder, keyB, keyA);
     expect(await line(last, "secrets-resealed")).toMatchObject({ unreadable: 0, failed: 0 });
+    await line(last, "secrets-rotated");
     await last.kill("SIGTERM");
     await works(await start(folder, keyB), seen);
   });
