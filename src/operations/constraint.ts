@@ -5,8 +5,8 @@ import { constraintCharactersMax } from "../limits.ts";
 
 export const constraint = z
   .string()
-  // Before anything else looks at it: a range of 90,000 characters costs seconds.
-  .max(constraintCharactersMax, `must have at most ${constraintCharactersMax} characters`)
+  // Before anything else looks at it, and then nothing else does: a range of 90,000 characters costs seconds.
+  .max(constraintCharactersMax, { error: `must have at most ${constraintCharactersMax} characters`, abort: true })
   .trim()
   .min(1, "must not be blank")
   .refine((range) => semver.validRange(range) !== null, "must be a semver range");
