@@ -5,6 +5,7 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     exclude: ["test/corpus/**", "test/bench/**", "**/node_modules/**"],
     // Real child processes and LevelDB: forks keep native addons apart, and two cores carry no more than two files at once.
+    setupFiles: ["test/property-seed.ts"],
     pool: "forks",
     maxWorkers: 2,
     testTimeout: 60_000,
