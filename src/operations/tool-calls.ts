@@ -33,7 +33,7 @@ export class ToolCalls {
     this.#options = options;
   }
 
-  /** Rejects with Failure; the gates close in the order of decisions section 6. */
+  /** Rejects with Failure; the gates close in this order: unknown, stale, disabled, parameters, adapter. */
   async call({ serviceId, toolId, parameters, timeoutMs, signal }: ToolRequest): Promise<unknown> {
     const { services, catalogue } = this.#options;
     const { state } = await services.query(serviceId);

@@ -18,7 +18,7 @@ export interface Launch extends RunIdentity {
 /** How a run ended, with everything it produced. `output` is JSON text of an object. */
 export interface RunResult {
   readonly ending: "success" | "failed" | "timeout" | "stopped";
-  /** Reason code of a failure (decisions section 4.6); null on success. */
+  /** Reason code of a failure (thrown, syntax, timeout, memory, …); null on success. */
   readonly reason: string | null;
   readonly error: string | null;
   readonly output: string;

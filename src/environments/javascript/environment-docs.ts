@@ -12,7 +12,7 @@ export interface EnvironmentBounds {
   readonly toolTimeoutMs: number;
 }
 
-/** As long as no setting says otherwise (decisions, section 1). */
+/** As long as no setting says otherwise. */
 export const environmentBoundsDefault: EnvironmentBounds = {
   timeoutMs: 30_000,
   memoryMb: 128,

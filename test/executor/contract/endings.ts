@@ -1,4 +1,4 @@
-/** How runs end (decisions 4.6; ): each ending once, with a reason and words that help. */
+/** How runs end: each ending once, with a reason and words that help. */
 import { describe, expect, it } from "vitest";
 import { codeCharactersMax } from "../../../src/limits.ts";
 import type { Current } from "../contract.ts";

@@ -1,4 +1,4 @@
-/** Every global a program has, and those it must not have (decisions, section 13). */
+/** Every global a program has, and those it must not have. */
 import { describe, expect, it } from "vitest";
 import type { Current } from "../contract.ts";
 import { ending, runProgram } from "../program.ts";

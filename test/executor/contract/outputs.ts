@@ -1,4 +1,4 @@
-/** What is captured, how it is coerced and where it ends (decisions 4.5; ). */
+/** What is captured, how it is coerced and where it ends. */
 import { describe, expect, it } from "vitest";
 import type { Current } from "../contract.ts";
 import { ending, errorOf, megabyte, runProgram } from "../program.ts";

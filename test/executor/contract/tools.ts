@@ -1,4 +1,4 @@
-/** Tool calls from inside a program (decisions, section 13). */
+/** Tool calls from inside a program. */
 import { describe, expect, it } from "vitest";
 import { toolCallsInFlightMax } from "../../../src/limits.ts";
 import type { RunHandle, ToolAnswer, ToolCall } from "../../../src/ports/executor.ts";
