@@ -162,8 +162,6 @@ export const streamsPerConnectionMax = 256;
 export const hydratedServicesMax = 1_000;
 /** Tool lists kept parsed, counted in tools over all services. */
 export const cataloguedToolsMax = 50_000;
-/** Tools of one service. */
-export const toolsPerServiceMax = 20_000;
 
 /** Runs waiting for a child of the portable executor: the run queue in front never sends more than the concurrency. */
 export const executorQueueMax = 1_024;

@@ -293,7 +293,7 @@ export function processSort(createdAt: number, id: number): string {
   return newestFirst(createdAt, largestFirst(id));
 }
 
-export function finishedSort(completedAt: number, id: number): string {
+function finishedSort(completedAt: number, id: number): string {
   return `${String(completedAt).padStart(13, "0")}.${String(id).padStart(16, "0")}`;
 }
 

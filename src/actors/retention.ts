@@ -40,7 +40,7 @@ export function startRetention({ processes, clock, log, keepMs }: RetentionOptio
 }
 
 /** One page, oldest first. True when a whole page was old: there may be more. */
-export async function deleteOldest(
+async function deleteOldest(
   processes: Actors<ProcessState, ProcessMessage>,
   completedBefore: number,
 ): Promise<boolean> {

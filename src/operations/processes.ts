@@ -27,7 +27,7 @@ export interface ProcessOperationsOptions {
   readonly timeoutMsDefault: number;
 }
 
-export const snapshotShape = z.object({
+const snapshotShape = z.object({
   id: z.int().positive(),
   pid: z.int().positive().nullable(),
   state: z.enum(lifecycleStates),
@@ -44,7 +44,7 @@ const byId = z.object({ id: processId });
 const answerSnapshot = { field: "process", mediaType: "application/json" } as const;
 const oneProcess = z.object({ process: snapshotShape });
 
-export function toSnapshot(state: ProcessState, pid: number | null): Snapshot {
+function toSnapshot(state: ProcessState, pid: number | null): Snapshot {
   const { id, exitState, error, createdAt, completedAt, ref } = state;
   return {
     id,

@@ -4,13 +4,13 @@ import { z } from "zod";
 import type { ServiceMessage, ServiceState } from "../actors/service.ts";
 import { Failure } from "../errors/failure.ts";
 import { documentFetchMs, documentParseMs } from "../limits.ts";
-import type { Actors } from "../runtime/actors.ts";
 import { constraint } from "./constraint.ts";
 import type { CallContext, Operation } from "./operation.ts";
+import { askService, findService, type ServiceActors } from "./service-actors.ts";
 import type { ServiceContents } from "./service-contents.ts";
 
 export interface ServiceUpdateOptions {
-  readonly services: Actors<ServiceState, ServiceMessage>;
+  readonly services: ServiceActors;
   readonly contents: ServiceContents;
 }
 
@@ -22,15 +22,9 @@ const autoUpdateShape = z.object({ id: z.string(), autoUpdate: z.boolean(), cons
 export function serviceUpdateOperations({ services, contents }: ServiceUpdateOptions): readonly Operation[] {
   const rpcService = "ServiceService";
 
-  async function find(id: string): Promise<ServiceState> {
-    const { state } = await services.query(id);
-    if (state === null) throw new Failure("not_found", `There is no service "${id}"`);
-    return state;
-  }
-
-  async function ask(id: string, message: ServiceMessage, context: CallContext): Promise<ServiceState> {
-    return (await services.ask(id, message, { deadline: context.deadline })) as ServiceState;
-  }
+  const find = (id: string): Promise<ServiceState> => findService(services, id);
+  const ask = (id: string, message: ServiceMessage, context: CallContext): Promise<ServiceState> =>
+    askService(services, id, message, context);
 
   const update: Operation<z.infer<typeof byService>, z.infer<typeof updatedShape>> = {
     name: "updateService",

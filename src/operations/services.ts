@@ -5,16 +5,16 @@ import { configOf, configTag, type ServiceMessage, type ServiceState, serviceSor
 import { Failure } from "../errors/failure.ts";
 import { documentFetchMs, documentParseMs } from "../limits.ts";
 import type { Hydrations } from "../ports/hydrations.ts";
-import type { Actors } from "../runtime/actors.ts";
 import { constraint } from "./constraint.ts";
 import type { CallContext, Operation, Route } from "./operation.ts";
 import { decodeCursor, type Page, toPage, walk } from "./page.ts";
+import { askService, findService, type ServiceActors } from "./service-actors.ts";
 import type { ServiceContents } from "./service-contents.ts";
 import { serviceIdFrom, serviceIdProblem } from "./service-id.ts";
 import { cursor, flag, instant, isoTime, jsonObject, label, page, pageLimit, text, urlText } from "./shapes.ts";
 
 export interface ServiceOperationsOptions {
-  readonly services: Actors<ServiceState, ServiceMessage>;
+  readonly services: ServiceActors;
   readonly contents: ServiceContents;
   readonly hydrations: Hydrations;
 }
@@ -89,6 +89,11 @@ const listInput = z.object({
   limit: pageLimit,
 });
 
+/** Whether its tools can be called, as far as the service goes. */
+export function isEffectivelyEnabled(state: ServiceState, adapters: ReadonlySet<string>): boolean {
+  return state.enabled && state.stale === null && adapters.has(state.adapter);
+}
+
 export function toServiceRecord(state: ServiceState, adapters: ReadonlySet<string>): ServiceRecord {
   const { id, name, summary, description, version, hash, source, adapter, enabled } = state;
   const stale = state.stale !== null;
@@ -103,7 +108,7 @@ export function toServiceRecord(state: ServiceState, adapters: ReadonlySet<strin
     adapter,
     enabled,
     stale,
-    effectivelyEnabled: enabled && !stale && adapters.has(adapter),
+    effectivelyEnabled: isEffectivelyEnabled(state, adapters),
     hasIcon: false,
     createdAt: isoTime(state.createdAt),
     updatedAt: isoTime(state.updatedAt),
@@ -116,15 +121,9 @@ export function serviceOperations(options: ServiceOperationsOptions): readonly O
   const { services, contents, hydrations } = options;
   const rpcService = "ServiceService";
 
-  async function find(id: string): Promise<ServiceState> {
-    const { state } = await services.query(id);
-    if (state === null) throw new Failure("not_found", `There is no service "${id}"`);
-    return state;
-  }
-
-  async function ask(id: string, message: ServiceMessage, context: CallContext): Promise<ServiceState> {
-    return (await services.ask(id, message, { deadline: context.deadline })) as ServiceState;
-  }
+  const find = (id: string): Promise<ServiceState> => findService(services, id);
+  const ask = (id: string, message: ServiceMessage, context: CallContext): Promise<ServiceState> =>
+    askService(services, id, message, context);
 
   const create: Operation<z.infer<typeof createInput>, { id: string }> = {
     name: "createService",

@@ -2,17 +2,17 @@
  * Calls of tools, from process code and from the gateway alike: the gates in their order, then the adapter. It happens in the
  * caller's own context and time; no actor waits for it.
  */
-import { admitCall, type ServiceMessage, type ServiceState } from "../actors/service.ts";
+import { admitCall, type ServiceState } from "../actors/service.ts";
 import { hydrationRequest } from "../actors/service-effects.ts";
 import { Failure } from "../errors/failure.ts";
 import type { HydratedService } from "../ports/adapter.ts";
 import type { Hydrations } from "../ports/hydrations.ts";
 import type { Vault } from "../ports/vault.ts";
-import type { Actors } from "../runtime/actors.ts";
 import type { Catalogue } from "./catalogue.ts";
+import { findService, type ServiceActors } from "./service-actors.ts";
 
 export interface ToolCallsOptions {
-  readonly services: Actors<ServiceState, ServiceMessage>;
+  readonly services: ServiceActors;
   readonly catalogue: Catalogue;
   readonly hydrations: Hydrations;
   readonly vault: Vault;
@@ -36,8 +36,7 @@ export class ToolCalls {
   /** Rejects with Failure; the gates close in this order: unknown, stale, disabled, parameters, adapter. */
   async call({ serviceId, toolId, parameters, timeoutMs, signal }: ToolRequest): Promise<unknown> {
     const { services, catalogue } = this.#options;
-    const { state } = await services.query(serviceId);
-    if (state === null) throw new Failure("not_found", `There is no service "${serviceId}"`);
+    const state = await findService(services, serviceId);
     const tools = await catalogue.toolsOf(state);
     if (!tools.has(toolId)) throw new Failure("not_found", `Service "${serviceId}" has no tool "${toolId}"`);
     admitCall(state, toolId);

@@ -1,21 +1,21 @@
 /** Operations on tools, and what agents read to call them. */
 import { z } from "zod";
-import { isToolEnabled, type ServiceMessage, type ServiceState } from "../actors/service.ts";
+import { isToolEnabled, type ServiceState } from "../actors/service.ts";
 import { Failure } from "../errors/failure.ts";
 import type { Adapter, JsonSchema, ToolSummary } from "../ports/adapter.ts";
 import type { Environment } from "../ports/environment.ts";
 import type { Hydrations } from "../ports/hydrations.ts";
-import type { Actors } from "../runtime/actors.ts";
 import type { Catalogue } from "./catalogue.ts";
 import type { CallContext, Operation } from "./operation.ts";
 import { decodeCursor, encodeCursor, type Page } from "./page.ts";
-import { toServiceRecord } from "./services.ts";
+import { findService, type ServiceActors } from "./service-actors.ts";
+import { isEffectivelyEnabled } from "./services.ts";
 import { cursor, flag, jsonObject, page, pageLimit, text } from "./shapes.ts";
 import type { ToolCalls } from "./tool-calls.ts";
 import { queryWords, score } from "./tool-search.ts";
 
 export interface ToolOperationsOptions {
-  readonly services: Actors<ServiceState, ServiceMessage>;
+  readonly services: ServiceActors;
   readonly catalogue: Catalogue;
   readonly adapters: ReadonlyMap<string, Adapter>;
   readonly hydrations: Hydrations;
@@ -67,7 +67,6 @@ export function toolOperations(options: ToolOperationsOptions): readonly Operati
   function toRecord({ service, tool }: Found): ToolRecord {
     const { id, name, summary, description } = tool;
     const enabled = isToolEnabled(service, id);
-    const { effectivelyEnabled } = toServiceRecord(service, hydrations.adapters);
     return {
       serviceId: service.id,
       id,
@@ -75,18 +74,12 @@ export function toolOperations(options: ToolOperationsOptions): readonly Operati
       summary,
       description,
       enabled,
-      effectivelyEnabled: enabled && effectivelyEnabled,
+      effectivelyEnabled: enabled && isEffectivelyEnabled(service, hydrations.adapters),
     };
   }
 
-  async function findService(serviceId: string): Promise<ServiceState> {
-    const { state } = await services.query(serviceId);
-    if (state === null) throw new Failure("not_found", `There is no service "${serviceId}"`);
-    return state;
-  }
-
   async function find(serviceId: string, toolId: string): Promise<Found> {
-    const service = await findService(serviceId);
+    const service = await findService(services, serviceId);
     const tool = (await catalogue.toolsOf(service)).get(toolId);
     if (tool === undefined) throw new Failure("not_found", `Service "${serviceId}" has no tool "${toolId}"`);
     return { service, tool };
@@ -120,7 +113,7 @@ export function toolOperations(options: ToolOperationsOptions): readonly Operati
   /** By service id, then tool id. */
   async function listInOrder(input: ListInput): Promise<Page<ToolRecord>> {
     const [serviceId, toolId] = input.cursor === undefined ? [] : decodeCursor(input.cursor, ["string", "string"]);
-    const only = input.serviceId === undefined ? undefined : [await findService(input.serviceId)];
+    const only = input.serviceId === undefined ? undefined : [await findService(services, input.serviceId)];
     const records: ToolRecord[] = [];
     for await (const service of only ?? servicesFrom(serviceId as string | undefined)) {
       for (const tool of (await catalogue.toolsOf(service)).values()) {
@@ -140,7 +133,7 @@ export function toolOperations(options: ToolOperationsOptions): readonly Operati
   /** By how well they match, then by service id and tool id. */
   async function listRanked(input: ListInput, words: readonly string[]): Promise<Page<ToolRecord>> {
     const after = input.cursor === undefined ? undefined : decodeCursor(input.cursor, ["number", "string", "string"]);
-    const only = input.serviceId === undefined ? undefined : [await findService(input.serviceId)];
+    const only = input.serviceId === undefined ? undefined : [await findService(services, input.serviceId)];
     const ranked: { rank: readonly (string | number)[]; found: Found }[] = [];
     for await (const service of only ?? servicesFrom(undefined)) {
       for (const tool of (await catalogue.toolsOf(service)).values()) {

@@ -10,7 +10,7 @@ export interface DecodedRecord {
 }
 
 /** The stored state cannot be read: the actor is parked at once, with this reason. */
-export class CorruptRecord extends Error {}
+class CorruptRecord extends Error {}
 
 export function encodeRecord(kind: AnyKind, state: unknown, commands: readonly AnsweredCommand[]): string {
   const checked = kind.schema.safeParse(state);
