@@ -60,6 +60,11 @@ export const settingsSchema = z.object({
   SERVICE_EGRESS_ALLOWED_CIDRS: cidrs("none").default([]),
   SERVICE_EGRESS_BLOCKED_CIDRS: cidrs().default([]),
   SERVICE_REGISTRY_AUTH_INSECURE_CIDRS: cidrs().default([]),
+  /** Executables that an mcp service may start over stdio. */
+  SERVICE_MCP_STDIO_COMMANDS: list.default([]),
+  /** Lets third-party modules run where this machine can confine them by nothing. */
+  SERVICE_MODULES_UNSANDBOXED: flag.default(false),
+  SERVICE_AUTO_UPDATE_INTERVAL_MS: whole(0, Number.MAX_SAFE_INTEGER).default(0),
   SERVICE_DEFAULT_REGISTRY_URL: z.url({ protocol: /^https?$/ }).optional(),
   SERVICE_PROCESS_TIMEOUT_MS: whole(1, Number.MAX_SAFE_INTEGER).default(30_000),
   SERVICE_PROCESS_CONCURRENCY: whole(1, 1_024).default(16),

@@ -242,3 +242,196 @@ export const iconFreshSeconds = 86_400;
 export const labelCharactersMax = 1_024;
 /** URLs given by callers: what browsers and servers agree on. */
 export const urlCharactersMax = 8_192;
+/** An adapter that was replaced or disabled is closed after this: calls in flight end within it or not at all. */
+export const adapterRetireMs = 60_000;
+/** A module version that keeps crashing within this long of taking over is gone back from by itself. */
+export const moduleProbationMs = 600_000;
+
+/** Heap of a third-party module's process, MiB; what it holds outside the heap is fenced at the same size and this much more. */
+export const moduleMemoryMb = 256;
+export const moduleMemorySlackMb = 128;
+/** From start to set up: 0.1 s alone, several on a busy machine; a module that never answers keeps a place among those that start. */
+export const moduleStartMs = 15_000;
+/** Module processes that start at once, so that five hundred modules do not start in one moment. */
+export const moduleStartsMax = 3;
+/** A module process is asked for a sign of life this often while it has work, and ended when none came for so long. */
+export const modulePingMs = 2_000;
+export const moduleUnresponsiveMs = 10_000;
+/** A module process without work is ended after this and started again for the next call. */
+export const moduleIdleMs = 300_000;
+/** A module process told to leave gets this long. */
+export const moduleLeaveMs = 1_000;
+/** A call waits for a restart that is at most this far away; else it is answered `unavailable` at once. */
+export const moduleRestartWaitMs = 2_000;
+/** Calls of one module in flight, waiting for its start included. */
+export const moduleCallsMax = 256;
+/** Fetches of one module in flight: their bodies are in the memory of the server. */
+export const moduleFetchesMax = 32;
+/** One message of a module: a body of `toolAnswerBytesMax` in base64 and its envelope. */
+export const moduleFrameBytesMax = 15 * 1024 * 1024;
+/** Nesting of a message: a tool's answer of `toolAnswerDepthMax` and its envelope. */
+export const moduleFrameDepthMax = 520;
+/** What the host reads from one module in a second; it waits with the rest, so a flood slows only its own module. */
+export const moduleFramesPerSecondMax = 10_000;
+export const moduleFrameBytesPerSecondMax = 16 * 1024 * 1024;
+export const modulePrintedBytesPerSecondMax = 4 * 1024 * 1024;
+/** Bytes waiting for a module that does not read. */
+export const moduleBytesWaitingMax = 64 * 1024 * 1024;
+/** Lines a module may add to the log in a second, and the characters kept of each. */
+export const moduleLogLinesPerSecondMax = 50;
+export const moduleLogLineCharactersMax = 1_000;
+/** Characters kept of an error that a module throws. */
+export const moduleErrorCharactersMax = 1_000;
+/** Tools of one service of a third-party adapter: every schema of them is compiled once to prove it. */
+export const moduleToolsMax = 10_000;
+/** Ids and names in a definition, and summaries and descriptions in it. */
+export const moduleNameCharactersMax = 1_024;
+export const moduleTextCharactersMax = 64 * 1024;
+/** Markdown that an environment writes for agents. */
+export const moduleDocsCharactersMax = 256 * 1024;
+/** Plans of third-party adapters kept parsed, in characters of their text. */
+export const modulePlansCachedCharactersMax = 32 * 1024 * 1024;
+/** Proving the schemas of a definition gives way to other work after this. */
+export const moduleSchemasSliceMs = 10;
+/** Installing or updating a module: the download, its proof, and what is made of it. Reloading all of them gets as much. */
+export const moduleInstallMs = 120_000;
+/** Services of one adapter made again at once, when another version of it takes over. */
+export const moduleServicesAtOnce = 4;
+/** Modules put in service at once at a start or reload. */
+export const modulesStartedAtOnce = 8;
+/** Modules and services updated at once by the sweep. */
+export const updatesAtOnce = 4;
+/** Share of the interval by which sweeps are moved, so that many servers do not ask a registry in the same second. */
+export const sweepJitter = 0.1;
+/** One update of the sweep, download and health check included. */
+export const updateMs = 180_000;
+
+/** Lists inside lists of one GraphQL type: real schemas have two; each level is a step of a recursion. */
+export const graphqlListDepthMax = 16;
+/** Fields a GraphQL tool selects by itself: an agent reads the answer, and each field is work for the target. */
+export const graphqlDefaultFieldsMax = 100;
+/** Types of a union or interface that get a fragment of their own by default; beyond it only common fields are selected. */
+export const graphqlDefaultFragmentsMax = 10;
+/** Levels of the default selection a configuration may ask for. */
+export const graphqlDefaultDepthMax = 6;
+/** A caller's own selection: its text, its fields (merging them is quadratic), and its nesting. */
+export const graphqlSelectCharactersMax = 16 * 1024;
+export const graphqlSelectFieldsMax = 500;
+export const graphqlSelectDepthMax = 12;
+/** Input schema of one GraphQL tool, in characters; input types beyond it are left open, and the target checks them. */
+export const graphqlInputSchemaCharactersMax = 256 * 1024;
+/** GraphQL schemas kept parsed in the worker, by characters of their text (some twenty bytes of heap each). */
+export const graphqlSchemasCachedCharactersMax = 16 * 1024 * 1024;
+/** Tools kept ready to be called, over all GraphQL services, by characters of their schemas; and selections of callers. */
+export const graphqlToolsReadyCharactersMax = 16 * 1024 * 1024;
+export const graphqlSelectionsReadyMax = 256;
+/** Description of one part of a GraphQL tool's schemas: enough to use it. */
+export const graphqlDescriptionCharactersMax = 1_000;
+/** A module package, as downloaded (decisions: 10 MiB). */
+export const packageBytesMax = 10 * 1024 * 1024;
+/** What its files hold together (decisions: 50 MiB), and how many files and folders: a module with its dependencies has some hundreds. */
+export const packageUnpackedBytesMax = 50 * 1024 * 1024;
+export const packageEntriesMax = 5_000;
+/** The archive as a stream: each entry has a header, padding, and perhaps a second header of the same size. */
+export const packageStreamBytesMax = packageUnpackedBytesMax + packageEntriesMax * 2_048;
+/** Unpacking one: 3 s for the most files allowed, some 15 s while the disk is busy. */
+export const packageUnpackMs = 60_000;
+/** Path of a file within its package, in bytes and folders: half of what may be left of a path under our own folder, and far above real ones. */
+export const packagePathBytesMax = 512;
+export const packagePathDepthMax = 32;
+/** One name in a path: what file systems take. */
+export const packageNameBytesMax = 255;
+/** package.json: real ones are under 4 KiB. */
+export const packageManifestBytesMax = 64 * 1024;
+/** Id of a module: a folder name and, for adapters, a name in requests. As long as a service id. */
+export const moduleIdCharactersMax = 128;
+/** Our list of a package's files: `packageEntriesMax` paths at most, each with size and digest. */
+export const packageSealBytesMax = 4 * 1024 * 1024;
+/** Files of one package read or synced at once: half of the threads Node has for it, since the store writes through the same ones. */
+export const packageFilesTogetherMax = 2;
+/** Tries to put an unpacked package in its place while others add and remove the same one. */
+export const packagePlacingsMax = 5;
+
+/** Room above a Python run's memory for what the run itself needs: frames, copies of strings, libraries that are loaded late. */
+export const pythonSlackMb = 8;
+/** Messages that the host reads from one run in a second; it waits with the rest, so a flood slows only its own run. */
+export const runFramesPerSecondMax = 20_000;
+
+/** A set of protobuf descriptors: in base64 it still fits a definition document. All of Google's public APIs take some 15 MiB. */
+export const grpcDescriptorBytesMax = 20 * 1024 * 1024;
+/** Files of one set, and services a target may list: all of Google's public APIs are some 8,000 files. */
+export const grpcFilesMax = 10_000;
+export const grpcServicesMax = 10_000;
+/** Asking a target by reflection, connection included: one round trip for each file with services, on a slow line. */
+export const grpcReflectionMs = 20_000;
+/** One answer of a reflection service: some send every file a service needs at once. */
+export const grpcReflectionAnswerBytesMax = 8 * 1024 * 1024;
+/** Input or output schema of one gRPC tool, in characters; message types beyond it are left open, and the target checks them. */
+export const grpcSchemaCharactersMax = 256 * 1024;
+/** Description of one part of a gRPC tool's schemas: enough to use it. */
+export const grpcDescriptionCharactersMax = 1_000;
+/** Messages taken of one server stream, unless configured, and what may be configured. */
+export const grpcMessagesDefault = 1_000;
+export const grpcMessagesMax = 10_000;
+/** Reading the answer of one call: 10 MiB of small messages take some two seconds. */
+export const grpcDecodeMs = 10_000;
+/** Larger answers of gRPC targets are read in a worker of their own, so that they delay nobody else's: this much takes at most 0.2 s. */
+export const grpcSmallAnswerBytesMax = 256 * 1024;
+/** Messages inside `Any` inside `Any`: real ones have two. */
+export const grpcAnyDepthMax = 16;
+/** Text of a target's error status that is passed on. */
+export const grpcStatusCharactersMax = 1_000;
+/** Waits between tries to reach a target again (doubling); calls meanwhile fail at once. */
+export const grpcReconnectMinMs = 100;
+export const grpcReconnectMaxMs = 5_000;
+/** A connection without calls is closed after this, before load balancers and NAT forget it. */
+export const grpcIdleMs = 60_000;
+/** Descriptor sets kept parsed in the worker, by characters of their plans (some ten bytes of heap each). */
+export const grpcPlansCachedCharactersMax = 32 * 1024 * 1024;
+/** Tools a gRPC service keeps ready. */
+export const grpcToolsReadyMax = 256;
+/** Heap of the worker that checks parameters of all adapters but openapi, MiB: the compiled checks it keeps take some 100. */
+export const parameterCheckMemoryMb = 512;
+/** A tool's schema that cannot be compiled is refused without another try for this long, so that it does not hold up the checks of others. */
+export const schemaRefusalKeptMs = 60_000;
+export const schemaRefusalsKeptMax = 1_000;
+/** Reaching an MCP server: a process that starts, or a connection, and the handshake. Interpreters with many libraries take some seconds. */
+export const mcpConnectMs = 15_000;
+/** Asking an MCP server for all its tools, connection included. */
+export const mcpDiscoveryMs = 20_000;
+/** Telling an MCP server something that has no answer: a cancellation, the end of a session. */
+export const mcpNoticeMs = 5_000;
+/** Tools of one MCP server, and pages they may come in: the largest real ones have some 500 tools. */
+export const mcpToolsMax = 10_000;
+export const mcpPagesMax = 200;
+/** One page of a tool list, and all that is kept of a list, in characters: 500 tools with large schemas take some 2 MiB. */
+export const mcpPageBytesMax = 8 * 1024 * 1024;
+export const mcpToolListCharactersMax = 8 * 1024 * 1024;
+/** Name of a tool: the protocol advises 128. */
+export const mcpToolNameCharactersMax = 256;
+/** Description of a tool or server: it is stored with the list of tools and read by agents. */
+export const mcpDescriptionCharactersMax = 16 * 1024;
+/** Words of an MCP server that are passed on in an error. */
+export const mcpErrorCharactersMax = 500;
+/** Plans of MCP services kept parsed, by characters of their text. */
+export const mcpPlansCachedCharactersMax = 32 * 1024 * 1024;
+/** Waits between tries to reach an MCP server again (doubling, the first at once); calls meanwhile fail at once. */
+export const mcpReconnectMinMs = 200;
+export const mcpReconnectMaxMs = 5_000;
+/** MCP servers running as processes of ours at once: real ones take 30 to 200 MiB each. */
+export const mcpProcessesMax = 64;
+/** Arguments and environment variables of such a process. */
+export const mcpArgumentsMax = 256;
+/** Such a process whose input was closed gets this long to leave. */
+export const mcpLeaveMs = 2_000;
+/** One message of such a process: a tool's answer and its envelope. */
+export const mcpLineBytesMax = toolAnswerBytesMax + 64 * 1024;
+/** Messages read from it in a second; the rest waits, so that a flood slows only itself. */
+export const mcpMessagesPerSecondMax = 2_000;
+/** Lines on its standard output that are no messages: some servers greet; one that goes on is no MCP server. */
+export const mcpStrayLinesMax = 100;
+/** Bytes waiting for it while it does not read. */
+export const mcpBytesWaitingMax = 16 * 1024 * 1024;
+/** Lines of its standard error that go to the log in a second, and the characters kept of each. */
+export const mcpLogLinesPerSecondMax = 20;
+export const mcpLogLineCharactersMax = 1_000;

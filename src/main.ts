@@ -4,6 +4,7 @@
  * `troupe dev-registry` serves the development registry.
  * Exit codes follow sysexits: 64 usage, 65 unusable data, 74 I/O, 75 data folder in use, 78 settings; 70 anything else.
  */
+import { runModuleNew } from "./cli/module-new.ts";
 import { ConfigError, configExitCode, maskedSettings, parseSettings, type Settings } from "./config.ts";
 import { runDevRegistry } from "./dev-registry/run-dev-registry.ts";
 import { DevRegistryStartError } from "./dev-registry/settings.ts";
@@ -14,12 +15,20 @@ import { systemClock } from "./runtime/system-clock.ts";
 import { StoreOpenError } from "./store/store-open-error.ts";
 
 const exitCodes = { usage: 64, software: 70 } as const;
-const usage = "Usage: troupe [serve] | troupe config check | troupe config print | troupe dev-registry\n";
+const usage =
+  "Usage: troupe [serve] | troupe config check | troupe config print | troupe dev-registry | troupe module new NAME [--type TYPE] [--into FOLDER]\n";
 
 /** A second SIGINT this long after the first ends the process at once; sooner it is taken for a nervous key press. */
 const forceAfterMs = 1_000;
 
 async function main(words: readonly string[]): Promise<void> {
+  if (words[0] === "module" && words[1] === "new") {
+    process.exitCode = runModuleNew(words.slice(2), {
+      stdout: (text) => process.stdout.write(text),
+      stderr: (text) => process.stderr.write(text),
+    });
+    return;
+  }
   const command = words.join(" ") || "serve";
   switch (command) {
     case "serve":

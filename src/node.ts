@@ -4,25 +4,34 @@
  */
 import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
+import { moduleKind } from "./actors/module.ts";
 import { processKind } from "./actors/process.ts";
 import { registryKind } from "./actors/registry.ts";
 import { resealAll } from "./actors/reseal-pass.ts";
 import { startRetention } from "./actors/retention.ts";
 import { serviceKind } from "./actors/service.ts";
 import { openHydrations } from "./adapters/hydrations.ts";
-import { openOpenApiAdapter } from "./adapters/openapi/openapi-adapter.ts";
+import { openParameterChecks } from "./adapters/parameter-checks/parameter-checks.ts";
+import { builtinModules, serverVersion } from "./builtins.ts";
 import { ConfigError, type Settings } from "./config.ts";
 import { openControlPlane } from "./control-plane/control-plane.ts";
 import { openEgress } from "./egress/egress.ts";
-import { javascriptEnvironment } from "./environments/javascript/environment.ts";
 import { RunQueue } from "./executor/launcher.ts";
-import { openPortableExecutor } from "./executor/portable/portable-executor.ts";
 import { openGateway } from "./gateway/gateway.ts";
 import { forgetPreviousKeys, proveKeys } from "./key-proof.ts";
-import { callDeadlineMs, storeFailingMsMax } from "./limits.ts";
+import { storeFailingMsMax } from "./limits.ts";
+import { openModuleHost } from "./module-host/module-host.ts";
+import { ActiveAdapters } from "./modules/active-adapters.ts";
+import { ActiveEnvironment } from "./modules/active-environment.ts";
+import { openModuleRuntime } from "./modules/module-runtime.ts";
 import { type Authentication, openAuthentication, parseApiKeys } from "./operations/authentication.ts";
+import { startAutoUpdate } from "./operations/auto-update.ts";
 import { Catalogue } from "./operations/catalogue.ts";
-import type { Operation } from "./operations/operation.ts";
+import { ModuleContents } from "./operations/module-contents.ts";
+import { startModules } from "./operations/module-start.ts";
+import { ModuleUpdates } from "./operations/module-updates.ts";
+import { moduleOperations } from "./operations/modules.ts";
+import { type Operation, ownContext } from "./operations/operation.ts";
 import { processOperations } from "./operations/processes.ts";
 import { registryOperations, seedRegistry } from "./operations/registries.ts";
 import { Registries } from "./operations/registry-access.ts";
@@ -32,7 +41,7 @@ import { serviceUpdateOperations } from "./operations/service-updates.ts";
 import { serviceOperations } from "./operations/services.ts";
 import { ToolCalls } from "./operations/tool-calls.ts";
 import { toolOperations } from "./operations/tools.ts";
-import type { Adapter } from "./ports/adapter.ts";
+import { openPackages } from "./packages/packages.ts";
 import type { Clock } from "./ports/clock.ts";
 import type { Log } from "./ports/log.ts";
 import type { Store } from "./ports/store.ts";
@@ -83,21 +92,38 @@ export async function openNode({ settings, clock, log, onFatal }: NodeOptions): 
       log,
     });
     closers.add(() => fetcher.close());
-    const adapters: readonly Adapter[] = [await openOpenApiAdapter({ fetcher, clock, log })];
-    for (const adapter of adapters) closers.add(() => adapter.close());
-    const executor = await openPortableExecutor({
-      memoryMbMax: settings.SERVICE_PROCESS_MEMORY_MB,
-      concurrency: settings.SERVICE_PROCESS_CONCURRENCY,
+    const parameterChecks = openParameterChecks({ clock, log });
+    closers.add(() => parameterChecks.close());
+    const packages = openPackages({ folder: join(folder, "modules"), serverVersion, log });
+    const host = await openModuleHost({
+      fetcher,
+      parameterChecks,
       clock,
       log,
+      unsandboxed: settings.SERVICE_MODULES_UNSANDBOXED,
+      toolTimeoutMs: settings.SERVICE_TOOL_TIMEOUT_MS,
     });
-    closers.add(() => executor.close());
+    const builtins = await builtinModules({ settings, fetcher, parameterChecks, clock, log });
+    const adapters = new ActiveAdapters();
+    const environment = new ActiveEnvironment(log);
+    const runtime = openModuleRuntime({
+      builtins,
+      packages,
+      host,
+      adapters,
+      environment,
+      clock,
+      log,
+      onFailed: (id, hash, reason) => void updates.failed(id, hash, reason, ownContext("module-failed", clock)),
+    });
+    closers.add(() => runtime.close());
 
     const system = new System({ store, clock, log });
     const hydrations = openHydrations(adapters);
     const services = system.register(serviceKind, { vault, hydrations });
     const catalogue = new Catalogue(services);
-    const toolCalls = new ToolCalls({ services, catalogue, hydrations, vault });
+    const modules = system.register(moduleKind, { vault, runtime, packages, log });
+    const toolCalls = new ToolCalls({ services, catalogue, adapters, hydrations, vault });
     const reader = openRegistryReader({
       egress: fetcher,
       insecureCidrs: settings.SERVICE_REGISTRY_AUTH_INSECURE_CIDRS,
@@ -108,7 +134,7 @@ export async function openNode({ settings, clock, log, onFatal }: NodeOptions): 
     const registryParts = { registries, reader, vault, clock, log };
     const access = new Registries(registryParts);
     const launcher = new RunQueue({
-      executor,
+      executor: environment,
       clock,
       concurrency: settings.SERVICE_PROCESS_CONCURRENCY,
       queueMax: settings.SERVICE_PROCESS_QUEUE_MAX,
@@ -121,35 +147,50 @@ export async function openNode({ settings, clock, log, onFatal }: NodeOptions): 
       callTool: (call, context) => toolCalls.call({ ...call, ...context }),
     });
     const processes = system.register(processKind, { launcher });
+    const contents = new ServiceContents({ adapters, modules, services, fetcher, reader, access, log });
+    const moduleContents = new ModuleContents({ modules, packages, host, fetcher, reader, access, serverVersion });
+    const updates = new ModuleUpdates({
+      modules,
+      contents: moduleContents,
+      services,
+      serviceContents: contents,
+      builtins,
+      log,
+    });
     await system.start();
+    await startModules({ modules, builtins, updates, packages, clock, log });
+    closers.add(
+      startAutoUpdate({
+        modules,
+        updates,
+        services,
+        contents,
+        clock,
+        log,
+        intervalMs: settings.SERVICE_AUTO_UPDATE_INTERVAL_MS,
+      }),
+    );
     closers.add(startRetention({ processes, clock, log, keepMs: settings.SERVICE_PROCESS_RETENTION }));
 
     if (settings.SERVICE_SECRETS_PREVIOUS_KEYS.length > 0) {
-      void rotate(() => resealAll({ services, registries, vault, log }), store, vault, log);
+      void rotate(() => resealAll({ services, registries, modules, vault, log }), store, vault, log);
     }
 
     const readiness = new NodeReadiness(store);
     closers.add(watchStore(store, clock, onFatal));
-    const adaptersById = new Map(adapters.map((adapter) => [adapter.id, adapter]));
-    const contents = new ServiceContents({ adapters: adaptersById, fetcher, reader, access, log });
     const operations: readonly Operation[] = [
       ...processOperations({ processes, launcher, timeoutMsDefault: settings.SERVICE_PROCESS_TIMEOUT_MS }),
       ...registryOperations({ ...registryParts, access }),
       ...registryIconOperations({ reader, access }),
-      ...serviceOperations({ services, contents, hydrations }),
-      ...serviceUpdateOperations({ services, contents }),
+      ...moduleOperations({ modules, contents: moduleContents, updates }),
+      ...serviceOperations({ services, contents, adapters }),
+      ...serviceUpdateOperations({ services, contents, vault }),
       ...toolOperations({
         services,
         catalogue,
-        adapters: adaptersById,
-        hydrations,
+        adapters,
         toolCalls,
-        environment: javascriptEnvironment({
-          timeoutMs: settings.SERVICE_PROCESS_TIMEOUT_MS,
-          memoryMb: settings.SERVICE_PROCESS_MEMORY_MB,
-          outputBytes: settings.SERVICE_PROCESS_OUTPUT_BYTES,
-          toolTimeoutMs: settings.SERVICE_TOOL_TIMEOUT_MS,
-        }),
+        environment: () => environment.environment,
         toolTimeoutMs: settings.SERVICE_TOOL_TIMEOUT_MS,
       }),
     ];
@@ -227,14 +268,8 @@ async function seedInBackground(
   clock: Clock,
   log: Log,
 ): Promise<void> {
-  const context = {
-    requestId: "default-registry",
-    caller: { name: "settings", role: "operator" } as const,
-    deadline: clock.monotonic() + callDeadlineMs,
-    signal: AbortSignal.timeout(callDeadlineMs),
-  };
   try {
-    const added = await seedRegistry(operations, baseUrl, context);
+    const added = await seedRegistry(operations, baseUrl, ownContext("default-registry", clock));
     if (added) log.info("default-registry-added", `The registry at "${baseUrl}" was added`);
   } catch (error) {
     log.warn("default-registry-failed", `The registry at "${baseUrl}" could not be added; the next start tries again`, {

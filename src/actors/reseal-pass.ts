@@ -7,6 +7,8 @@ import { resealPageMax } from "../limits.ts";
 import type { Log } from "../ports/log.ts";
 import type { Vault } from "../ports/vault.ts";
 import type { Actors } from "../runtime/actors.ts";
+import type { ModuleMessage, ModuleState } from "./module.ts";
+import { sealedInModule } from "./module-effects.ts";
 import type { RegistryMessage, RegistryState } from "./registry.ts";
 import { sealedInRegistry } from "./registry-effects.ts";
 import type { ResealOutcome, Sealed } from "./reseal.ts";
@@ -16,6 +18,7 @@ import { sealedInService } from "./service-effects.ts";
 export interface ResealPassOptions {
   readonly services: Actors<ServiceState, ServiceMessage>;
   readonly registries: Actors<RegistryState, RegistryMessage>;
+  readonly modules: Actors<ModuleState, ModuleMessage>;
   readonly vault: Vault;
   readonly log: Log;
 }
@@ -28,11 +31,15 @@ interface Counts {
 }
 
 /** Whether nothing readable is sealed with a previous key any more. Never rejects. */
-export async function resealAll({ services, registries, vault, log }: ResealPassOptions): Promise<boolean> {
+export async function resealAll({ services, registries, modules, vault, log }: ResealPassOptions): Promise<boolean> {
   const counts: Counts = { resealed: 0, unreadable: 0, failed: 0 };
   const isOld = ({ envelope }: Sealed): boolean => !vault.isCurrent(envelope);
 
-  async function count(key: string, idField: "serviceId" | "registryId", asked: Promise<unknown>): Promise<void> {
+  async function count(
+    key: string,
+    idField: "serviceId" | "registryId" | "moduleId",
+    asked: Promise<unknown>,
+  ): Promise<void> {
     try {
       const { unreadable } = (await asked) as ResealOutcome;
       if (unreadable === null) counts.resealed++;
@@ -58,6 +65,11 @@ export async function resealAll({ services, registries, vault, log }: ResealPass
       items
         .filter(({ state }) => sealedInRegistry(state).some(isOld))
         .map(({ key }) => count(key, "registryId", registries.ask(key, { type: "reseal" }))),
+    );
+    await eachPage(modules, (items) =>
+      items
+        .filter(({ state }) => sealedInModule(state).some(isOld))
+        .map(({ key }) => count(key, "moduleId", modules.ask(key, { type: "reseal" }))),
     );
   } catch (error) {
     counts.failed++;

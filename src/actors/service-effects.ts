@@ -1,18 +1,11 @@
 /** What a service asks of the world: its secrets sealed, its tools made ready. Expected failures come back as messages. */
 import { Failure, isFailure } from "../errors/failure.ts";
-import {
-  declaredPart,
-  patchSettings,
-  presentPointers,
-  requireValid,
-  settingsProblems,
-  withDefaults,
-} from "../json/settings.ts";
 import type { HydrationRequest, Hydrations } from "../ports/hydrations.ts";
 import type { SealContext, Vault } from "../ports/vault.ts";
 import type { Self } from "../runtime/kind.ts";
+import { type OpenSettings, openSettings, sealedIn, sealSecrets } from "./configured.ts";
 import { reseal, type Sealed } from "./reseal.ts";
-import type { HydrationPurpose, SecretsRequest, ServiceEffect, ServiceMessage, ServiceState } from "./service.ts";
+import type { HydrationPurpose, ServiceEffect, ServiceMessage, ServiceState } from "./service.ts";
 
 export interface ServicePorts {
   readonly vault: Vault;
@@ -26,7 +19,7 @@ export async function performServiceEffect(
 ): Promise<ServiceMessage | undefined> {
   switch (effect.type) {
     case "sealSecrets":
-      return sealSecrets(effect.state, effect.request, ports.vault);
+      return sealSecrets(effect.state, effect.request, ports.vault, secretsContext(effect.state));
     case "reseal":
       return reseal(sealedInService(effect.state), ports.vault);
     case "hydrate":
@@ -46,27 +39,6 @@ export async function performServiceEffect(
     case "drop":
       ports.hydrations.drop(self.key);
       return undefined;
-  }
-}
-
-function sealSecrets(state: ServiceState, request: SecretsRequest, vault: Vault): ServiceMessage {
-  try {
-    const { next: secrets, outdated } = patchSettings({
-      kind: "secrets",
-      schema: state.secretsSchema,
-      stored: openSecrets(state, vault),
-      operations: request.patch,
-      enforceRequired: state.enabled,
-    });
-    const sealed = {
-      envelope: vault.seal(JSON.stringify(secrets), secretsContext(state)),
-      present: presentPointers(secrets),
-      outdated,
-    };
-    return { type: "secretsSealed", sealed, basis: state.secrets, request };
-  } catch (error) {
-    if (!isFailure(error)) throw error;
-    return { type: "secretsRefused", ticket: request.ticket, failure: error };
   }
 }
 
@@ -91,9 +63,8 @@ export function hydrationRequest(
   vault: Vault,
   plan: () => Promise<string | undefined>,
 ): HydrationRequest {
-  const secrets = openSecrets(state, vault);
-  requireValid("secrets", settingsProblems(state.secretsSchema, secrets));
   return {
+    ...openSettings(state, vault, secretsContext(state)),
     serviceId: state.id,
     generation: state.generation,
     adapter: state.adapter,
@@ -105,18 +76,16 @@ export function hydrationRequest(
         return text;
       },
     },
-    config: withDefaults(state.configSchema, state.config),
-    secrets: declaredPart(state.secretsSchema, secrets),
   };
 }
 
-function openSecrets(state: ServiceState, vault: Vault): Record<string, unknown> {
-  if (state.secrets === null) return {};
-  return JSON.parse(vault.open(state.secrets, secretsContext(state))) as Record<string, unknown>;
+export function sealedInService(state: ServiceState): readonly Sealed[] {
+  return sealedIn(state, secretsContext(state));
 }
 
-export function sealedInService(state: ServiceState): readonly Sealed[] {
-  return state.secrets === null ? [] : [{ envelope: state.secrets, context: secretsContext(state) }];
+/** Whatever settings there are, complete or not: for asking a target what it offers. */
+export function partialSettings(state: ServiceState, vault: Vault): OpenSettings {
+  return openSettings(state, vault, secretsContext(state), { partial: true });
 }
 
 function secretsContext(state: ServiceState): SealContext {

@@ -13,14 +13,24 @@
  */
 import { z } from "zod";
 import { Failure } from "../errors/failure.ts";
-import { outdatedPointers, patchSettings, requireValid, settingsProblems } from "../json/settings.ts";
 import type { Definition } from "../ports/adapter.ts";
 import { newestFirst } from "../runtime/keys.ts";
 import type { IndexEntry, Kind, Step } from "../runtime/kind.ts";
-import { type ResealedMessage, type ResealOutcome, renewed, resealTicket } from "./reseal.ts";
+import {
+  type ConfigPatch,
+  configuredShape,
+  outdatedSecrets,
+  requireValidConfig,
+  resealedStep,
+  type SecretsRefused,
+  type SecretsRequest,
+  type SecretsSealed,
+  unconfigured,
+  withConfigPatch,
+  withSecrets,
+} from "./configured.ts";
+import { type ResealedMessage, resealTicket } from "./reseal.ts";
 import { performServiceEffect, type ServicePorts } from "./service-effects.ts";
-
-const jsonSchema = z.union([z.record(z.string(), z.unknown()), z.boolean()]);
 
 const stateSchema = z.object({
   id: z.string().min(1),
@@ -43,23 +53,16 @@ const stateSchema = z.object({
   updatedAt: z.int(),
   autoUpdate: z.boolean(),
   autoUpdateConstraint: z.string().nullable(),
-  configSchema: jsonSchema,
-  secretsSchema: jsonSchema,
-  config: z.record(z.string(), z.unknown()),
-  /** Envelope of the vault over the JSON of all secrets; null when none were ever set. */
-  secrets: z.string().nullable(),
-  /** Pointers of secrets that have a value, and of those that the schema no longer defines. */
-  secretsPresent: z.array(z.string()),
-  secretsOutdated: z.array(z.string()),
+  ...configuredShape,
+  /** SHA-256 of the icon that the registry has for it, hex; null: none. */
+  icon: z.string().nullable(),
   disabledTools: z.array(z.string()),
-  /** Grows with each change of what a hydration depends on. */
-  generation: z.int().positive(),
 });
 
 export type ServiceState = z.infer<typeof stateSchema>;
 
-/** Large values beside the record: the document as given, the tool summaries (JSON array), the adapter's plan. */
-export type ServiceBlob = "document" | "tools" | "plan";
+/** Large values beside the record: the document as given, the tool summaries (JSON array), the adapter's plan, the icon in base64. */
+export type ServiceBlob = "document" | "tools" | "plan" | "icon";
 
 /** Why a hydration is made, and which waiting callers its end settles. */
 export interface HydrationPurpose {
@@ -82,18 +85,13 @@ export type ServiceMessage =
   | { readonly type: "replace"; readonly content: ServiceContent }
   | { readonly type: "markStale"; readonly reason: string }
   | { readonly type: "setAutoUpdate"; readonly autoUpdate: boolean; readonly constraint: string | null }
-  | { readonly type: "patchConfig"; readonly patch: readonly unknown[]; readonly ifMatch?: string | undefined }
-  | { readonly type: "patchSecrets"; readonly patch: readonly unknown[]; readonly ticket: string }
+  | ConfigPatch
+  | ({ readonly type: "patchSecrets" } & SecretsRequest)
   | { readonly type: "setEnabled"; readonly enabled: boolean }
   | { readonly type: "setToolEnabled"; readonly toolId: string; readonly enabled: boolean }
   | { readonly type: "delete" }
-  | {
-      readonly type: "secretsSealed";
-      readonly sealed: SealedSecrets;
-      readonly basis: string | null;
-      readonly request: SecretsRequest;
-    }
-  | { readonly type: "secretsRefused"; readonly ticket: string; readonly failure: Failure }
+  | SecretsSealed
+  | SecretsRefused
   | { readonly type: "reseal" }
   | ResealedMessage
   | { readonly type: "replacementReady"; readonly basis: number; readonly content: ServiceContent }
@@ -108,17 +106,10 @@ export interface ServiceContent {
   readonly version: string;
   readonly hash: string;
   readonly planHash: string;
-}
-
-export interface SealedSecrets {
-  readonly envelope: string;
-  readonly present: readonly string[];
-  readonly outdated: readonly string[];
-}
-
-export interface SecretsRequest {
-  readonly patch: readonly unknown[];
-  readonly ticket: string;
+  /** Ids of the tools that the content before had: those that are new to it start disabled. Absent at installation. */
+  readonly formerTools?: readonly string[] | undefined;
+  /** `base64` of its bytes; null: the registry has none any more; absent: whatever is stored stays. */
+  readonly icon?: { readonly hash: string; readonly base64: string } | null | undefined;
 }
 
 export type ServiceEffect =
@@ -138,15 +129,17 @@ type ServiceStep = Step<ServiceState, ServiceEffect>;
 
 export const serviceKind: Kind<ServiceState, ServiceMessage, ServiceEffect, ServicePorts> = {
   name: "service",
-  version: 1,
+  version: 2,
   schema: stateSchema,
+  // Version 1 knew no icons.
+  migrate: (old) => ({ ...(old as object), icon: null }),
 
   decide(state, message, now) {
     if (message.type === "install") return install(state, message, now);
     if (state === null) return absent(message);
     switch (message.type) {
       case "patchConfig":
-        return patchConfig(state, message.patch, message.ifMatch, now);
+        return patchConfig(state, message, now);
       case "patchSecrets":
         return { state, defer: message.ticket, effects: [{ type: "sealSecrets", state, request: message }] };
       case "secretsSealed":
@@ -156,7 +149,7 @@ export const serviceKind: Kind<ServiceState, ServiceMessage, ServiceEffect, Serv
       case "reseal":
         return { state, defer: resealTicket, effects: [{ type: "reseal", state }] };
       case "resealed":
-        return resealed(state, message);
+        return resealedStep(state, message);
       case "replace":
         return replace(state, message.content, now);
       case "replacementReady":
@@ -202,12 +195,9 @@ function install(
     updatedAt: now,
     autoUpdate,
     autoUpdateConstraint: constraint,
-    config: {},
-    secrets: null,
-    secretsPresent: [],
-    secretsOutdated: [],
+    ...unconfigured,
+    icon: content.icon?.hash ?? null,
     disabledTools: [],
-    generation: 1,
   };
   return { state: installed, reply: installed, blobs: blobsOf(content) };
 }
@@ -227,19 +217,34 @@ function described({ definition, version, hash, planHash }: ServiceContent) {
   };
 }
 
-function blobsOf({ document, definition }: ServiceContent): Record<ServiceBlob, string> {
-  const tools = [...definition.tools].sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
-  return { document, tools: JSON.stringify(tools), plan: definition.plan };
+function blobsOf({ document, definition, icon }: ServiceContent): Partial<Record<ServiceBlob, string | null>> {
+  const blobs = { document, tools: toolsText(definition), plan: definition.plan };
+  return icon === undefined ? blobs : { ...blobs, icon: icon?.base64 ?? null };
 }
 
-/** Flags of tools stay by their id; configuration and secrets stay, outdated or not. */
+/** As stored: in ascending order of id. */
+export function toolsText({ tools }: Definition): string {
+  return JSON.stringify([...tools].sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0)));
+}
+
+/**
+ * Configuration and secrets stay, outdated or not. Flags of tools stay by their id; a tool that nobody has seen yet is not called before
+ * somebody allows it, except where there were no tools at all.
+ */
 function withContent(state: ServiceState, content: ServiceContent, now: number): ServiceState {
   const ids = new Set(content.definition.tools.map(({ id }) => id));
+  const former = new Set(content.formerTools);
+  const unseen = former.size === 0 ? [] : [...ids].filter((id) => !former.has(id));
   return {
     ...state,
     ...described(content),
+    secretsOutdated: outdatedSecrets(
+      content.definition.secretsSchema as ServiceState["secretsSchema"],
+      state.secretsPresent,
+    ),
+    icon: content.icon === undefined ? state.icon : (content.icon?.hash ?? null),
     stale: null,
-    disabledTools: state.disabledTools.filter((id) => ids.has(id)),
+    disabledTools: [...new Set([...state.disabledTools.filter((id) => ids.has(id)), ...unseen])],
     updatedAt: now,
     generation: state.generation + 1,
   };
@@ -248,7 +253,7 @@ function withContent(state: ServiceState, content: ServiceContent, now: number):
 function replace(state: ServiceState, content: ServiceContent, now: number): ServiceStep {
   const candidate = withContent(state, content, now);
   if (!state.enabled) return { state: candidate, reply: candidate, blobs: blobsOf(content) };
-  requireValid("config", settingsProblems(candidate.configSchema, candidate.config));
+  requireValidConfig(candidate);
   const effect: ServiceEffect = { type: "tryContent", candidate, basis: state.generation, content };
   return { state, defer: "replace", effects: [effect] };
 }
@@ -299,55 +304,20 @@ function absent(message: ServiceMessage): ServiceStep {
   }
 }
 
-function patchConfig(
-  state: ServiceState,
-  patch: readonly unknown[],
-  ifMatch: string | undefined,
-  now: number,
-): ServiceStep {
-  if (ifMatch !== undefined && ifMatch !== configTag(state)) {
-    throw new Failure("etag_mismatch", `The configuration of service "${state.id}" has changed since it was read`);
-  }
-  const { next: config } = patchSettings({
-    kind: "config",
-    schema: state.configSchema,
-    stored: state.config,
-    operations: patch,
-    enforceRequired: state.enabled,
-  });
-  const next: ServiceState = { ...state, config, updatedAt: now, generation: state.generation + 1 };
+function patchConfig(state: ServiceState, message: ConfigPatch, now: number): ServiceStep {
+  const next = withConfigPatch(state, message, `service "${state.id}"`, now);
   if (!next.enabled) return { state: next, reply: next };
   const ticket = "reconfigure";
   return { state: next, defer: ticket, effects: [{ type: "hydrate", state: next, purpose: { kind: ticket, ticket } }] };
 }
 
-function secretsSealed(
-  state: ServiceState,
-  message: Extract<ServiceMessage, { type: "secretsSealed" }>,
-  now: number,
-): ServiceStep {
-  const { sealed, basis, request } = message;
-  // Invariant 2: somebody else's patch was stored in between.
-  if (basis !== state.secrets) return { state, effects: [{ type: "sealSecrets", state, request }] };
-  const next: ServiceState = {
-    ...state,
-    secrets: sealed.envelope,
-    secretsPresent: [...sealed.present],
-    secretsOutdated: [...sealed.outdated],
-    updatedAt: now,
-    generation: state.generation + 1,
-  };
+function secretsSealed(state: ServiceState, message: SecretsSealed, now: number): ServiceStep {
+  const { request } = message;
+  const next = withSecrets(state, message, now);
+  if (next === undefined) return { state, effects: [{ type: "sealSecrets", state, request }] };
   const { ticket } = request;
   if (!next.enabled) return { state: next, settle: [{ ticket, reply: next }] };
   return { state: next, effects: [{ type: "hydrate", state: next, purpose: { kind: "reconfigure", ticket } }] };
-}
-
-/** Invariant 5. */
-function resealed(state: ServiceState, message: ResealedMessage): ServiceStep {
-  const reply: ResealOutcome = { unreadable: message.unreadable };
-  const settle = [{ ticket: resealTicket, reply }];
-  const secrets = state.secrets === null ? null : renewed(state.secrets, message);
-  return { state: secrets === state.secrets ? state : { ...state, secrets }, settle };
 }
 
 function enable(state: ServiceState): ServiceStep {
@@ -355,7 +325,7 @@ function enable(state: ServiceState): ServiceStep {
     throw new Failure("conflict", `Cannot enable service "${state.id}": its definition is stale (${state.stale})`);
   }
   if (state.enabled) return { state, reply: state };
-  requireValid("config", settingsProblems(state.configSchema, state.config));
+  requireValidConfig(state);
   const ticket = "enable";
   return { state, defer: ticket, effects: [{ type: "hydrate", state, purpose: { kind: ticket, ticket } }] };
 }
@@ -391,15 +361,6 @@ export function admitCall(state: ServiceState, toolId: string): void {
   if (state.stale !== null) throw new Failure("conflict", `${what}: its definition is stale (${state.stale})`);
   if (!state.enabled) throw new Failure("conflict", `${what}: the service is disabled`);
   if (!isToolEnabled(state, toolId)) throw new Failure("conflict", `${what}: the tool is disabled`);
-}
-
-/** Strong entity tag of the stored configuration, without quotes. */
-export function configTag(state: ServiceState): string {
-  return `${state.hash.slice(0, 12)}-${state.generation}`;
-}
-
-export function configOf(state: ServiceState): { config: Record<string, unknown>; outdated: string[] } {
-  return { config: state.config, outdated: [...outdatedPointers(state.configSchema, state.config)] };
 }
 
 /** `all` is newest first, `id` ascending. */

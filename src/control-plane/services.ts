@@ -1,8 +1,15 @@
 /** The services of troupe.v1 that the control plane serves. A new `…_service.proto` is added here and nowhere else. */
 import type { DescService } from "@bufbuild/protobuf";
+import { ModuleService } from "../gen/troupe/v1/module_service_pb.ts";
 import { ProcessService } from "../gen/troupe/v1/process_service_pb.ts";
 import { RegistryService } from "../gen/troupe/v1/registry_service_pb.ts";
 import { ServiceService } from "../gen/troupe/v1/service_service_pb.ts";
 import { ToolService } from "../gen/troupe/v1/tool_service_pb.ts";
 
-export const troupeServices: readonly DescService[] = [ProcessService, RegistryService, ServiceService, ToolService];
+export const troupeServices: readonly DescService[] = [
+  ModuleService,
+  ProcessService,
+  RegistryService,
+  ServiceService,
+  ToolService,
+];

@@ -8,9 +8,11 @@ import { type AddressInfo, isIPv6 } from "node:net";
 import { type Behaviour, defaultBehaviour } from "./behaviour.ts";
 import { FaultCounter, send, sendSpoilt } from "./faults.ts";
 import { honestReply } from "./honest-reply.ts";
+import type { Publications } from "./publication.ts";
 import { bodyBytesMax, type RecordedRequest, Recording } from "./recording.ts";
 import { errorReply } from "./reply.ts";
-import { paths, routeOf } from "./routes.ts";
+import { type EntryKind, paths, type RouteName, routeOf } from "./routes.ts";
+import { Shelf } from "./shelf.ts";
 import { TokenBook } from "./token-book.ts";
 
 export interface DevRegistryOptions extends Partial<Behaviour> {
@@ -32,6 +34,16 @@ export interface DevRegistry {
   readonly tokenEndpoint: string;
   /** In the order of arrival, the last 10,000. */
   readonly requests: readonly RecordedRequest[];
+  /**
+   * How often each path was asked for, of one route or of all, such as `{"/v1/modules/csv-table": 1}` for `descriptor`.
+   * Throws when more than 10,000 requests have arrived since the last `clearRequests`.
+   */
+  requestCounts(route?: RouteName): Readonly<Record<string, number>>;
+  clearRequests(): void;
+  /** Offers a release from now on, in this fixture only. Throws when id or version cannot be part of a path. */
+  publish<Kind extends EntryKind>(kind: Kind, publication: Publications[Kind]): void;
+  /** The other way round; without a version, all of it. Throws when it is not on offer. */
+  withdraw(kind: EntryKind, id: string, version?: string): void;
   /** Holds for requests that arrive from now on. Tokens stay as they are. */
   set(changes: Partial<Behaviour>): void;
   /** Without a token: all that were issued so far. */
@@ -46,6 +58,7 @@ export async function startDevRegistry(options: DevRegistryOptions = {}): Promis
   if (!/^(\/[A-Za-z0-9._~-]+)*$/.test(basePath)) throw new Error(`Base path "${basePath}" must be like "/some/path"`);
   const tokens = new TokenBook(now);
   const recording = new Recording();
+  const shelf = new Shelf();
   const closing = new AbortController();
   let behaviour: Behaviour = { ...defaultBehaviour, ...changes };
   let faults = new FaultCounter(behaviour.faults);
@@ -67,7 +80,7 @@ export async function startDevRegistry(options: DevRegistryOptions = {}): Promis
     const query = new URLSearchParams(search);
     const route = routeOf(path, basePath);
     const fault = faults.next(route.name);
-    const answering = { behaviour, place: { origin, basePath }, tokens };
+    const answering = { behaviour, place: { origin, basePath }, tokens, shelf };
     const body = await recording.add(request, { route: route.name, path }, query);
     const reply =
       body === undefined
@@ -84,6 +97,10 @@ export async function startDevRegistry(options: DevRegistryOptions = {}): Promis
     origin,
     tokenEndpoint: `${origin}${paths.token(basePath)}`,
     requests: recording.requests,
+    requestCounts: (route) => recording.countByPath(route),
+    clearRequests: () => recording.clear(),
+    publish: (kind, publication) => shelf.publish(kind, publication),
+    withdraw: (kind, id, version) => shelf.withdraw(kind, id, version),
     set: (more) => {
       behaviour = { ...behaviour, ...more };
       if (more.faults !== undefined) faults = new FaultCounter(more.faults);

@@ -70,7 +70,7 @@ function versionOf(offer: Offer, release: Release, listing: Listing): Record<str
   const path = paths.download(base, kind, offer.id, release.version, release.fileName);
   return {
     downloadUrl: `${behaviour.downloadOrigin ?? origin}${path}`,
-    ...(isLying("no-hash") ? {} : { hash: isLying("wrong-hash") ? wrongHash : release.hash }),
+    ...(isLying("no-hash") || release.hash === null ? {} : { hash: isLying("wrong-hash") ? wrongHash : release.hash }),
     ...(offer.kind === undefined ? {} : { kind: offer.kind }),
     ...(release.engines === undefined ? {} : { engines: release.engines }),
     icon: iconOf(offer, listing, ""),

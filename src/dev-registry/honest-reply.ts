@@ -4,10 +4,10 @@ import { advertisement, type Place } from "./advertisement.ts";
 import { refusal } from "./authorization.ts";
 import type { Behaviour } from "./behaviour.ts";
 import { descriptorReply, pageReply } from "./entries.ts";
-import { offersOf } from "./offers/catalog.ts";
 import type { Offer } from "./offers/offer.ts";
 import { errorReply, jsonReply, type Reply } from "./reply.ts";
 import type { EntryRoute, Route } from "./routes.ts";
+import type { Shelf } from "./shelf.ts";
 import type { TokenBook } from "./token-book.ts";
 import { issueToken } from "./token-endpoint.ts";
 
@@ -24,9 +24,11 @@ export interface Answering {
   readonly behaviour: Behaviour;
   readonly place: Place;
   readonly tokens: TokenBook;
+  readonly shelf: Shelf;
 }
 
-export function honestReply(asked: Asked, { behaviour, place, tokens }: Answering): Reply {
+export function honestReply(asked: Asked, answering: Answering): Reply {
+  const { behaviour, place, tokens } = answering;
   const { route, method, headers } = asked;
   if (route.name === "unknown" || (route.name === "token" && behaviour.auth !== "oauth2")) return notFound(asked);
   const allowed = route.name === "token" ? ["POST"] : ["GET", "HEAD"];
@@ -37,12 +39,12 @@ export function honestReply(asked: Asked, { behaviour, place, tokens }: Answerin
   if (route.name === "token") return issueToken(asked, behaviour, tokens);
   if (route.name === "advertisement") return jsonReply(200, advertisement(behaviour, place));
   const refused = route.isProtected ? refusal(headers, behaviour, tokens) : null;
-  return refused ?? catalogReply(asked, route, behaviour, place);
+  return refused ?? catalogReply(asked, route, answering);
 }
 
-function catalogReply(asked: Asked, route: EntryRoute, behaviour: Behaviour, { origin }: Place): Reply {
-  const listing = { kind: route.kind, base: route.base, origin, behaviour };
-  const offers = offersOf(route.kind, behaviour.samples);
+function catalogReply(asked: Asked, route: EntryRoute, { behaviour, place, shelf }: Answering): Reply {
+  const listing = { kind: route.kind, base: route.base, origin: place.origin, behaviour };
+  const offers = shelf.offers(route.kind, behaviour.samples);
   if (route.name === "definitions" || route.name === "modules") return pageReply(offers, asked.query, listing);
   const offer = offers.find(({ id }) => id === route.id);
   if (offer === undefined) return notFound(asked);

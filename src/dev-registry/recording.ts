@@ -21,16 +21,36 @@ export const bodyBytesMax = 64 * 1024;
 
 export class Recording {
   readonly requests: RecordedRequest[] = [];
+  #hasForgotten = false;
 
   /** Counted from the first byte on. The body, undefined when it is larger than any has to be, is added as soon as it is there. */
   async add(request: IncomingMessage, seen: Pick<RecordedRequest, "route" | "path">, query: URLSearchParams) {
     const { method = "", headers } = request;
     const recorded = { ...seen, method, query: grouped(query), headers, body: "" };
     this.requests.push(recorded);
-    if (this.requests.length > requestsKeptMax) this.requests.shift();
+    if (this.requests.length > requestsKeptMax) {
+      this.requests.shift();
+      this.#hasForgotten = true;
+    }
     const body = await readBody(request);
     recorded.body = body ?? "";
     return body;
+  }
+
+  /** How often each path was asked for. @throws Error when there were more than are kept: the numbers would be too small. */
+  countByPath(route: RouteName | undefined): Readonly<Record<string, number>> {
+    if (this.#hasForgotten)
+      throw new Error(`Cannot count more than ${requestsKeptMax} requests: clear them in between`);
+    const counts = new Map<string, number>();
+    for (const request of this.requests) {
+      if (route === undefined || request.route === route) counts.set(request.path, (counts.get(request.path) ?? 0) + 1);
+    }
+    return Object.fromEntries(counts);
+  }
+
+  clear(): void {
+    this.requests.length = 0;
+    this.#hasForgotten = false;
   }
 }
 

@@ -1,4 +1,4 @@
-/** The tools of installed services, parsed and kept by content: what lists, searches and gates look at. */
+/** The tools of installed services, parsed and kept by generation: what lists, searches and gates look at. */
 import { LRUCache } from "lru-cache";
 import type { ServiceMessage, ServiceState } from "../actors/service.ts";
 import { cataloguedToolsMax } from "../limits.ts";
@@ -20,7 +20,8 @@ export class Catalogue {
   }
 
   async toolsOf(service: ServiceState): Promise<ServiceTools> {
-    const name = `${service.id}/${service.hash}`;
+    // Each change of the content is a generation; an id can be used again after it was deleted.
+    const name = `${service.id}/${service.createdAt}/${service.generation}`;
     const kept = this.#cache.get(name);
     if (kept !== undefined) return kept;
     const text = await this.#services.blob(service.id, "tools");

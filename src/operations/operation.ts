@@ -6,6 +6,8 @@
  * field named by `route.answer` (or the whole object), the control plane sends the message.
  */
 import type { z } from "zod";
+import { callDeadlineMs } from "../limits.ts";
+import type { Clock } from "../ports/clock.ts";
 
 export type Role = "agent" | "operator";
 
@@ -23,6 +25,16 @@ export interface CallContext {
   readonly deadline: number;
   /** Aborted when the caller goes away or the deadline passes. */
   readonly signal: AbortSignal;
+}
+
+/** For what the server asks of itself. */
+export function ownContext(requestId: string, clock: Clock, ms = callDeadlineMs): CallContext {
+  return {
+    requestId,
+    caller: { name: "troupe", role: "operator" },
+    deadline: clock.monotonic() + ms,
+    signal: AbortSignal.timeout(ms),
+  };
 }
 
 export type HttpMethod = "GET" | "POST" | "PATCH" | "DELETE";

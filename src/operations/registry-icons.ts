@@ -4,9 +4,9 @@
  */
 import { z } from "zod";
 import { Failure } from "../errors/failure.ts";
-import { iconBytesMax, iconFreshSeconds } from "../limits.ts";
+import { iconBytesMax } from "../limits.ts";
 import type { EntryKind, RegistryReader } from "../ports/registry-reader.ts";
-import { iconMediaType, iconMediaTypes } from "./icon-type.ts";
+import { type Icon, iconRoute, iconShape, toIcon } from "./icons.ts";
 import type { CallContext, Operation } from "./operation.ts";
 import type { Registries } from "./registry-access.ts";
 import { findEntry } from "./registry-entries.ts";
@@ -18,36 +18,22 @@ export interface RegistryIconsOptions {
 }
 
 const iconInput = z.object({ id: slug, entryId: slug });
-const iconShape = z.object({
-  content: z.custom<Uint8Array>((value) => value instanceof Uint8Array),
-  mediaType: z.enum(iconMediaTypes),
-  hash: z.string(),
-});
-
 type IconInput = z.infer<typeof iconInput>;
-type Icon = z.infer<typeof iconShape>;
 
 export function registryIconOperations(options: RegistryIconsOptions): readonly Operation[] {
   const row = (name: string, kind: EntryKind, summary: string): Operation<IconInput, Icon> => ({
     name,
     summary,
     rpcService: "RegistryService",
-    route: {
-      method: "GET",
-      path: `/registries/{id}/${kind}/{entryId}/icon`,
-      body: "none",
-      status: 200,
-      etag: "hash",
-      bytes: { content: "content", mediaType: "mediaType", freshSeconds: iconFreshSeconds },
-    },
+    route: iconRoute(`/registries/{id}/${kind}/{entryId}/icon`),
     role: "agent",
     input: iconInput,
     output: iconShape,
     run: ({ id, entryId }, context) => readIcon(options, { registryId: id, kind, entryId }, context),
   });
   return [
-    row("getDefinitionIcon", "definitions", "Read the icon of a service definition"),
-    row("getModuleIcon", "modules", "Read the icon of a module"),
+    row("getRegistryDefinitionIcon", "definitions", "Read the icon of a service definition"),
+    row("getRegistryModuleIcon", "modules", "Read the icon of a module"),
   ];
 }
 
@@ -62,10 +48,10 @@ async function readIcon(
     throw new Failure("not_found", `Entry "${entry.id}" of registry "${lookup.registryId}" has no icon`);
   }
   const content = await options.reader.artifact(reach, icon.url, iconBytesMax, icon.hash);
-  const mediaType = iconMediaType(content);
-  if (mediaType === undefined) {
+  const read = toIcon(content);
+  if (read === undefined) {
     const message = `The icon of entry "${entry.id}" of registry "${lookup.registryId}" is not a PNG, WebP or SVG image`;
     throw new Failure("upstream_failed", message);
   }
-  return { content, mediaType, hash: icon.hash.toLowerCase() };
+  return read;
 }

@@ -3,34 +3,38 @@
  * caller's own context; nothing is stored here.
  */
 import { createHash } from "node:crypto";
+import type { OpenSettings } from "../actors/configured.ts";
 import type { ServiceContent, ServiceState } from "../actors/service.ts";
-import { Failure } from "../errors/failure.ts";
-import { documentBytesMax, documentFetchMs, redirectsMax } from "../limits.ts";
-import type { Adapter } from "../ports/adapter.ts";
+import { Failure, isFailure } from "../errors/failure.ts";
+import { documentBytesMax, documentFetchMs, iconBytesMax, redirectsMax } from "../limits.ts";
+import type { Adapter, Adapters, ToolSummary } from "../ports/adapter.ts";
 import type { Fetcher } from "../ports/fetcher.ts";
 import type { Log } from "../ports/log.ts";
-import type { Descriptor, RegistryAccess, RegistryEntry, RegistryReader } from "../ports/registry-reader.ts";
-import { newestWithin } from "./constraint.ts";
+import type { RegistryAccess, RegistryReader } from "../ports/registry-reader.ts";
+import { toIcon } from "./icons.ts";
+import type { ModuleActors } from "./module-actors.ts";
 import type { CallContext } from "./operation.ts";
 import type { Registries } from "./registry-access.ts";
 import { findEntry } from "./registry-entries.ts";
+import { chooseRelease, type Release, type Wanted } from "./releases.ts";
+import type { ServiceActors } from "./service-actors.ts";
 
 export interface ServiceContentsOptions {
-  readonly adapters: ReadonlyMap<string, Adapter>;
+  readonly adapters: Adapters;
+  readonly modules: ModuleActors;
+  readonly services: ServiceActors;
   readonly fetcher: Fetcher;
   readonly reader: RegistryReader;
   readonly access: Registries;
   readonly log: Log;
 }
 
-export interface ContentRequest {
+export interface ContentRequest extends Wanted {
   readonly adapter?: string | undefined;
   readonly url?: string | undefined;
   readonly definition?: string | Record<string, unknown> | undefined;
   readonly registryId?: string | undefined;
   readonly definitionId?: string | undefined;
-  readonly version?: string | undefined;
-  readonly constraint: string | null;
 }
 
 export interface FoundContent {
@@ -41,11 +45,8 @@ export interface FoundContent {
   readonly content: ServiceContent;
 }
 
-interface Release {
-  readonly version: string;
-  readonly downloadUrl: string;
-  readonly hash: string | null;
-  readonly kind: string | null;
+/** A release, and how its registry is reached. */
+interface ReachedRelease extends Release {
   readonly access: RegistryAccess;
 }
 
@@ -64,9 +65,8 @@ export class ServiceContents {
     if (registryId !== undefined && definitionId !== undefined) {
       return this.#fromRegistry({ registryId, definitionId }, request, context);
     }
-    const adapter = this.adapter(request.adapter);
-    const { text, url } =
-      request.url === undefined ? inline(request.definition) : await this.#download(request.url, context);
+    const adapter = await this.adapter(request.adapter);
+    const { text, url } = await this.#document(adapter, request, context);
     const content = await define(adapter, text, url, undefined);
     return {
       adapter: adapter.id,
@@ -85,22 +85,43 @@ export class ServiceContents {
     context: CallContext,
   ): Promise<ServiceContent | undefined> {
     const release = await this.#release(registry, { constraint: state.autoUpdateConstraint }, context);
-    return isNewer(release.version) ? this.#load(this.adapter(state.adapter), release) : undefined;
+    if (!isNewer(release.version)) return undefined;
+    return this.#succeeding(state, await this.#load(await this.adapter(state.adapter), release));
+  }
+
+  /** The content as the target says it is now where it can be asked, else what the stored document makes. */
+  async again(
+    state: ServiceState,
+    document: string,
+    settings: OpenSettings,
+    context: CallContext,
+  ): Promise<ServiceContent> {
+    const adapter = await this.adapter(state.adapter);
+    if (state.registry !== null || adapter.discover === undefined) return this.remade(state, document);
+    const url = state.source === "" ? undefined : state.source;
+    const found = await adapter.discover({ url, document, ...settings, signal: context.signal });
+    return this.#succeeding(state, await define(adapter, found, url, undefined));
   }
 
   /** The content that the stored document makes now. */
-  again(state: ServiceState, document: string): Promise<ServiceContent> {
+  async remade(state: ServiceState, document: string): Promise<ServiceContent> {
     const url = state.registry === null && state.source !== "" ? state.source : undefined;
-    return define(this.adapter(state.adapter), document, url, state.version);
+    return this.#succeeding(state, await define(await this.adapter(state.adapter), document, url, state.version));
   }
 
-  adapter(id = defaultAdapter): Adapter {
-    const adapter = this.#options.adapters.get(id);
-    if (adapter === undefined) {
-      const known = [...this.#options.adapters.keys()].join(", ");
-      throw new Failure("invalid_request", `There is no adapter "${id}"; known: ${known}`);
-    }
-    return adapter;
+  /** Knows which tools were there before. */
+  async #succeeding({ id }: ServiceState, content: ServiceContent): Promise<ServiceContent> {
+    const tools = JSON.parse((await this.#options.services.blob(id, "tools")) ?? "[]") as readonly ToolSummary[];
+    return { ...content, formerTools: tools.map((tool) => tool.id) };
+  }
+
+  async adapter(id = defaultAdapter): Promise<Adapter> {
+    const { adapters, modules } = this.#options;
+    const adapter = adapters.get(id);
+    if (adapter !== undefined) return adapter;
+    const { state } = await modules.query(id);
+    if (state?.type === "adapter") throw new Failure("unavailable", `Adapter "${id}" is not in service`);
+    throw new Failure("invalid_request", `There is no adapter "${id}"; in service: ${adapters.ids().join(", ")}`);
   }
 
   async #fromRegistry(
@@ -109,7 +130,9 @@ export class ServiceContents {
     context: CallContext,
   ): Promise<FoundContent> {
     const release = await this.#release(registry, request, context);
-    const adapter = this.adapter(request.adapter ?? (release.kind === null ? undefined : adapterOfKind(release.kind)));
+    const adapter = await this.adapter(
+      request.adapter ?? (release.kind === null ? undefined : adapterOfKind(release.kind)),
+    );
     const content = await this.#load(adapter, release);
     return {
       adapter: adapter.id,
@@ -122,23 +145,55 @@ export class ServiceContents {
 
   async #release(
     { registryId, definitionId }: NonNullable<ServiceState["registry"]>,
-    { version, constraint }: Pick<ContentRequest, "version" | "constraint">,
+    wanted: Wanted,
     context: CallContext,
-  ): Promise<Release> {
+  ): Promise<ReachedRelease> {
     const lookup = { registryId, kind: "definitions", entryId: definitionId } as const;
     const { entry, reach } = await findEntry(this.#options, lookup, context);
     const descriptor = await this.#options.reader.descriptor(reach, entry.source);
-    const chosen = version ?? newestWithin(Object.keys(descriptor.versions), descriptor.latestVersion, constraint);
-    return { ...releaseOf(descriptor, chosen, entry), access: reach };
+    const release = chooseRelease(descriptor, wanted, `Definition "${entry.id}"`);
+    return {
+      ...release,
+      kind: release.kind ?? entry.kind ?? null,
+      icon: release.icon ?? entry.icon ?? null,
+      access: reach,
+    };
   }
 
-  async #load(adapter: Adapter, { downloadUrl, hash, version, access }: Release): Promise<ServiceContent> {
+  async #load(adapter: Adapter, release: ReachedRelease): Promise<ServiceContent> {
+    const { downloadUrl, hash, version, access } = release;
     if (hash === null) {
       const message = `A definition of registry "${access.registryId}" has no hash: what was downloaded cannot be proved`;
       this.#options.log.warn("definition-without-hash", message, { registryId: access.registryId });
     }
     const bytes = await this.#options.reader.artifact(access, downloadUrl, documentBytesMax, hash);
-    return define(adapter, decoded(bytes), downloadUrl, version);
+    const content = await define(adapter, decoded(bytes), downloadUrl, version);
+    return { ...content, icon: await this.#icon(release) };
+  }
+
+  /** A service without its icon is better than none: one that cannot be had, or is no image, is left out. */
+  async #icon({ icon, access }: ReachedRelease): Promise<ServiceContent["icon"]> {
+    if (icon === null) return null;
+    try {
+      const read = toIcon(await this.#options.reader.artifact(access, icon.url, iconBytesMax, icon.hash));
+      return read === undefined ? null : { hash: read.hash, base64: Buffer.from(read.content).toString("base64") };
+    } catch (error) {
+      if (!isFailure(error)) throw error;
+      const message = "The icon of a definition could not be had; what was there before stays";
+      this.#options.log.warn("definition-icon-failed", message, { registryId: access.registryId, error });
+      return undefined;
+    }
+  }
+
+  /** Given, asked of the target itself, or downloaded. */
+  async #document(
+    adapter: Adapter,
+    { url, definition }: ContentRequest,
+    context: CallContext,
+  ): Promise<{ text: string; url: string | undefined }> {
+    if (url === undefined) return inline(definition);
+    if (adapter.discover === undefined) return this.#download(url, context);
+    return { text: await adapter.discover({ url, config: {}, secrets: {}, signal: context.signal }), url };
   }
 
   async #download(url: string, context: CallContext): Promise<{ text: string; url: string }> {
@@ -162,16 +217,6 @@ export class ServiceContents {
     }
     return { text: decoded(answer.body), url: answer.url };
   }
-}
-
-function releaseOf(descriptor: Descriptor, version: string | null, entry: RegistryEntry): Omit<Release, "access"> {
-  const release = version === null ? undefined : descriptor.versions[version];
-  if (version === null || release === undefined) {
-    const wanted = version === null ? "within the constraint" : `"${version}"`;
-    throw new Failure("not_found", `Definition "${entry.id}" has no version ${wanted}`);
-  }
-  const { downloadUrl, hash, kind } = release;
-  return { version, downloadUrl, hash, kind: kind ?? entry.kind ?? null };
 }
 
 /** `openapi@3.1.0` names a format and its version; the format's adapter has its name. */

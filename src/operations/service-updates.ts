@@ -1,17 +1,20 @@
 /** Newer content for installed services: from their registry, or from their stored document. */
-import semver from "semver";
 import { z } from "zod";
 import type { ServiceMessage, ServiceState } from "../actors/service.ts";
+import { partialSettings } from "../actors/service-effects.ts";
 import { Failure } from "../errors/failure.ts";
 import { documentFetchMs, documentParseMs } from "../limits.ts";
+import type { Vault } from "../ports/vault.ts";
 import { constraint } from "./constraint.ts";
 import type { CallContext, Operation } from "./operation.ts";
+import { isNewer } from "./releases.ts";
 import { askService, findService, type ServiceActors } from "./service-actors.ts";
 import type { ServiceContents } from "./service-contents.ts";
 
 export interface ServiceUpdateOptions {
   readonly services: ServiceActors;
   readonly contents: ServiceContents;
+  readonly vault: Vault;
 }
 
 const byService = z.object({ serviceId: z.string().min(1) });
@@ -19,7 +22,8 @@ const updatedShape = z.object({ id: z.string(), updated: z.boolean(), version: z
 const autoUpdateInput = byService.extend({ autoUpdate: z.boolean(), constraint: constraint.nullable().default(null) });
 const autoUpdateShape = z.object({ id: z.string(), autoUpdate: z.boolean(), constraint: z.string().nullable() });
 
-export function serviceUpdateOperations({ services, contents }: ServiceUpdateOptions): readonly Operation[] {
+export function serviceUpdateOperations(options: ServiceUpdateOptions): readonly Operation[] {
+  const { services, contents, vault } = options;
   const rpcService = "ServiceService";
 
   const find = (id: string): Promise<ServiceState> => findService(services, id);
@@ -37,27 +41,15 @@ export function serviceUpdateOperations({ services, contents }: ServiceUpdateOpt
     extraDeadlineMs: () => 3 * documentFetchMs + documentParseMs,
     run: async ({ serviceId }, context) => {
       const state = await find(serviceId);
-      if (state.registry === null) {
-        throw new Failure(
-          "conflict",
-          `Service "${serviceId}" was not installed from a registry: it has nothing to update from`,
-        );
-      }
-      const content = await contents.newer(
-        state,
-        state.registry,
-        (version) => isNewer(version, state.version),
-        context,
-      );
-      if (content === undefined) return { id: serviceId, updated: false, version: state.version };
-      const after = await ask(serviceId, { type: "replace", content }, context);
-      return { id: serviceId, updated: true, version: after.version };
+      const after = await updateService(options, state, context);
+      return { id: serviceId, updated: after !== undefined, version: after?.version ?? state.version };
     },
   };
 
   const sync: Operation<z.infer<typeof byService>, z.infer<typeof updatedShape>> = {
     name: "syncService",
-    summary: "Make the tools again from the stored definition document",
+    summary:
+      "Make the tools again: asked of the target where it says itself what it offers, else from the stored document",
     rpcService,
     route: { method: "POST", path: "/services/{serviceId}/sync", body: "fields", status: 200 },
     role: "operator",
@@ -68,7 +60,7 @@ export function serviceUpdateOperations({ services, contents }: ServiceUpdateOpt
       const state = await find(serviceId);
       const document = (await services.blob(serviceId, "document")) ?? "";
       try {
-        const content = await contents.again(state, document);
+        const content = await contents.again(state, document, partialSettings(state, vault), context);
         const after = await ask(serviceId, { type: "replace", content }, context);
         return { id: serviceId, updated: true, version: after.version };
       } catch (error) {
@@ -98,7 +90,16 @@ export function serviceUpdateOperations({ services, contents }: ServiceUpdateOpt
   return [update, sync, setAutoUpdate];
 }
 
-/** A version that is no semver, as documents may have, is older than any that is. */
-function isNewer(version: string, than: string): boolean {
-  return semver.valid(than) === null || semver.gt(version, than);
+/** The state after the update, or undefined when there is nothing newer. Also what the sweep does. */
+export async function updateService(
+  { services, contents }: Pick<ServiceUpdateOptions, "services" | "contents">,
+  state: ServiceState,
+  context: CallContext,
+): Promise<ServiceState | undefined> {
+  const { id, registry, version } = state;
+  if (registry === null) {
+    throw new Failure("conflict", `Service "${id}" was not installed from a registry: it has nothing to update from`);
+  }
+  const content = await contents.newer(state, registry, (offered) => isNewer(offered, version), context);
+  return content === undefined ? undefined : askService(services, id, { type: "replace", content }, context);
 }

@@ -1,22 +1,35 @@
 /** Operations on services: API document 4.10–4.12 and the service rows of the REST surface. */
-import { randomUUID } from "node:crypto";
 import { z } from "zod";
-import { configOf, configTag, type ServiceMessage, type ServiceState, serviceSort } from "../actors/service.ts";
+import { type ServiceMessage, type ServiceState, serviceSort } from "../actors/service.ts";
 import { Failure } from "../errors/failure.ts";
 import { documentFetchMs, documentParseMs } from "../limits.ts";
-import type { Hydrations } from "../ports/hydrations.ts";
+import type { Adapters } from "../ports/adapter.ts";
 import { constraint } from "./constraint.ts";
+import { type Icon, iconRoute, iconShape, toIcon } from "./icons.ts";
 import type { CallContext, Operation, Route } from "./operation.ts";
 import { decodeCursor, type Page, toPage, walk } from "./page.ts";
 import { askService, findService, type ServiceActors } from "./service-actors.ts";
 import type { ServiceContents } from "./service-contents.ts";
 import { serviceIdFrom, serviceIdProblem } from "./service-id.ts";
-import { cursor, flag, instant, isoTime, jsonObject, label, page, pageLimit, text, urlText } from "./shapes.ts";
+import { settingsOperations } from "./settings-rows.ts";
+import {
+  cursor,
+  flag,
+  instant,
+  isoTime,
+  jsonObject,
+  label,
+  page,
+  pageLimit,
+  schemaShape,
+  text,
+  urlText,
+} from "./shapes.ts";
 
 export interface ServiceOperationsOptions {
   readonly services: ServiceActors;
   readonly contents: ServiceContents;
-  readonly hydrations: Hydrations;
+  readonly adapters: Adapters;
 }
 
 const serviceShape = z.object({
@@ -40,14 +53,8 @@ const serviceShape = z.object({
 
 export type ServiceRecord = z.infer<typeof serviceShape>;
 
-const schemaShape = z.union([jsonObject, z.boolean()]);
 const serviceDetail = serviceShape.extend({ configSchema: schemaShape, secretsSchema: schemaShape });
-const configShape = z.object({ config: jsonObject, outdated: z.array(z.string()) });
-const secretsShape = z.object({ present: z.array(z.string()), outdated: z.array(z.string()) });
-
 const byService = z.object({ serviceId: z.string().min(1) });
-const patchInput = byService.extend({ patch: z.array(z.unknown()) });
-const patchBody = { field: "patch", mediaTypes: ["application/json", "application/json-patch+json"] } as const;
 
 const createInput = z.object({
   id: label.optional(),
@@ -90,11 +97,11 @@ const listInput = z.object({
 });
 
 /** Whether its tools can be called, as far as the service goes. */
-export function isEffectivelyEnabled(state: ServiceState, adapters: ReadonlySet<string>): boolean {
-  return state.enabled && state.stale === null && adapters.has(state.adapter);
+export function isEffectivelyEnabled(state: ServiceState, adapters: Adapters): boolean {
+  return state.enabled && state.stale === null && adapters.get(state.adapter) !== undefined;
 }
 
-export function toServiceRecord(state: ServiceState, adapters: ReadonlySet<string>): ServiceRecord {
+export function toServiceRecord(state: ServiceState, adapters: Adapters): ServiceRecord {
   const { id, name, summary, description, version, hash, source, adapter, enabled } = state;
   const stale = state.stale !== null;
   return {
@@ -109,7 +116,7 @@ export function toServiceRecord(state: ServiceState, adapters: ReadonlySet<strin
     enabled,
     stale,
     effectivelyEnabled: isEffectivelyEnabled(state, adapters),
-    hasIcon: false,
+    hasIcon: state.icon !== null,
     createdAt: isoTime(state.createdAt),
     updatedAt: isoTime(state.updatedAt),
     autoUpdate: state.autoUpdate,
@@ -118,7 +125,7 @@ export function toServiceRecord(state: ServiceState, adapters: ReadonlySet<strin
 }
 
 export function serviceOperations(options: ServiceOperationsOptions): readonly Operation[] {
-  const { services, contents, hydrations } = options;
+  const { services, contents, adapters } = options;
   const rpcService = "ServiceService";
 
   const find = (id: string): Promise<ServiceState> => findService(services, id);
@@ -158,7 +165,7 @@ export function serviceOperations(options: ServiceOperationsOptions): readonly O
     run: async ({ serviceId }) => {
       const state = await find(serviceId);
       const { configSchema, secretsSchema } = state;
-      return { service: { ...toServiceRecord(state, hydrations.adapters), configSchema, secretsSchema } };
+      return { service: { ...toServiceRecord(state, adapters), configSchema, secretsSchema } };
     },
   };
 
@@ -190,7 +197,7 @@ export function serviceOperations(options: ServiceOperationsOptions): readonly O
       );
       return toPage(
         walked,
-        ({ state }) => toServiceRecord(state, hydrations.adapters),
+        ({ state }) => toServiceRecord(state, adapters),
         ({ state }) => [state.createdAt, state.id],
       );
     },
@@ -210,77 +217,6 @@ export function serviceOperations(options: ServiceOperationsOptions): readonly O
     },
   };
 
-  const getConfig: Operation<{ serviceId: string }, z.infer<typeof configShape> & { etag: string }> = {
-    name: "getServiceConfig",
-    summary: "Read the stored configuration",
-    rpcService,
-    route: { ...route("GET", "/services/{serviceId}/config"), etag: "etag" },
-    role: "agent",
-    input: byService,
-    output: configShape.extend({ etag: z.string() }),
-    run: async ({ serviceId }) => {
-      const state = await find(serviceId);
-      return { ...configOf(state), etag: configTag(state) };
-    },
-  };
-
-  const getConfigSchema: Operation<{ serviceId: string }, { configSchema: z.infer<typeof schemaShape> }> = {
-    name: "getServiceConfigSchema",
-    summary: "Read the JSON Schema of the configuration",
-    rpcService,
-    route: route("GET", "/services/{serviceId}/config/schema"),
-    role: "agent",
-    input: byService,
-    output: z.object({ configSchema: schemaShape }),
-    run: async ({ serviceId }) => ({ configSchema: (await find(serviceId)).configSchema }),
-  };
-
-  const patchConfig: Operation<z.infer<typeof patchConfigInput>, z.infer<typeof configShape>> = {
-    name: "patchServiceConfig",
-    summary: "Change the stored configuration by JSON Patch",
-    rpcService,
-    route: { method: "PATCH", path: "/services/{serviceId}/config", body: patchBody, status: 200, ifMatch: "ifMatch" },
-    role: "operator",
-    input: patchConfigInput,
-    output: configShape,
-    run: async ({ serviceId, patch, ifMatch }, context) =>
-      configOf(await ask(serviceId, { type: "patchConfig", patch, ifMatch }, context)),
-  };
-
-  const getSecrets: Operation<{ serviceId: string }, z.infer<typeof secretsShape>> = {
-    name: "getServiceSecrets",
-    summary: "Tell which secrets have a value, never the values",
-    rpcService,
-    route: route("GET", "/services/{serviceId}/secrets"),
-    role: "agent",
-    input: byService,
-    output: secretsShape,
-    run: async ({ serviceId }) => secretsOf(await find(serviceId)),
-  };
-
-  const getSecretsSchema: Operation<{ serviceId: string }, { secretsSchema: z.infer<typeof schemaShape> }> = {
-    name: "getServiceSecretsSchema",
-    summary: "Read the JSON Schema of the secrets",
-    rpcService,
-    route: route("GET", "/services/{serviceId}/secrets/schema"),
-    role: "agent",
-    input: byService,
-    output: z.object({ secretsSchema: schemaShape }),
-    run: async ({ serviceId }) => ({ secretsSchema: (await find(serviceId)).secretsSchema }),
-  };
-
-  const patchSecrets: Operation<z.infer<typeof patchInput>, z.infer<typeof secretsShape>> = {
-    name: "patchServiceSecrets",
-    summary: "Set or remove secrets by JSON Patch (add, replace, remove); values are write-only",
-    rpcService,
-    route: { method: "PATCH", path: "/services/{serviceId}/secrets", body: patchBody, status: 200 },
-    role: "operator",
-    input: patchInput,
-    output: secretsShape,
-    run: async ({ serviceId, patch }, context) =>
-      secretsOf(await ask(serviceId, { type: "patchSecrets", patch, ticket: randomUUID() }, context)),
-  };
-
   const setEnabled: Operation<z.infer<typeof enabledInput>, { id: string; enabled: boolean }> = {
     name: "setServiceEnabled",
     summary: "Enable or disable a service; enabling validates its settings and makes it ready",
@@ -291,11 +227,29 @@ export function serviceOperations(options: ServiceOperationsOptions): readonly O
     output: z.object({ id: z.string(), enabled: z.boolean() }),
     run: async ({ serviceId, enabled }, context) => {
       const state = await find(serviceId);
-      if (enabled && !hydrations.adapters.has(state.adapter)) {
-        throw new Failure("conflict", `Cannot enable service "${serviceId}": adapter "${state.adapter}" is missing`);
+      if (enabled && adapters.get(state.adapter) === undefined) {
+        const why = `adapter "${state.adapter}" is missing or disabled`;
+        throw new Failure("conflict", `Cannot enable service "${serviceId}": ${why}`);
       }
       const after = await ask(serviceId, { type: "setEnabled", enabled }, context);
       return { id: after.id, enabled: after.enabled };
+    },
+  };
+
+  const icon: Operation<{ serviceId: string }, Icon> = {
+    name: "getServiceIcon",
+    summary: "Read the icon that the registry has for a service",
+    rpcService,
+    route: iconRoute("/services/{serviceId}/icon"),
+    role: "agent",
+    input: byService,
+    output: iconShape,
+    run: async ({ serviceId }) => {
+      const state = await find(serviceId);
+      const base64 = state.icon === null ? undefined : await services.blob(serviceId, "icon");
+      const read = base64 === undefined ? undefined : toIcon(Buffer.from(base64, "base64"));
+      if (read === undefined) throw new Failure("not_found", `Service "${serviceId}" has no icon`);
+      return read;
     },
   };
 
@@ -304,25 +258,16 @@ export function serviceOperations(options: ServiceOperationsOptions): readonly O
     get,
     list,
     remove,
-    getConfig,
-    getConfigSchema,
-    patchConfig,
-    getSecrets,
-    getSecretsSchema,
-    patchSecrets,
     setEnabled,
+    icon,
+    ...settingsOperations({ noun: "Service", idField: "serviceId", path: "/services/{serviceId}", find, ask }),
   ];
 }
 
-const patchConfigInput = patchInput.extend({ ifMatch: z.string().optional() });
 const enabledInput = byService.extend({ enabled: z.boolean() });
 
 function route(method: "GET", path: string, answer?: Route["answer"]): Route {
   return { method, path, body: "none", status: 200, ...(answer === undefined ? {} : { answer }) };
-}
-
-function secretsOf(state: ServiceState): { present: string[]; outdated: string[] } {
-  return { present: state.secretsPresent, outdated: state.secretsOutdated };
 }
 
 function matches(state: ServiceState, { query, enabled, adapter, stale }: z.infer<typeof listInput>): boolean {

@@ -65,8 +65,11 @@ export const waitSeconds = fromDigits(
   z.number("must be plain digits").min(0, "must not be negative").optional(),
 );
 
-/** A boolean in a query is spelled true or false; over gRPC it is a boolean. */
-export const flag = z.union([z.boolean(), z.enum(["true", "false"]).transform((text) => text === "true")]);
+/** A boolean in a query is spelled true or false, in any case; over gRPC it is a boolean. */
+export const flag = z.preprocess(
+  (value) => (typeof value === "string" && /^(true|false)$/i.test(value) ? value.toLowerCase() === "true" : value),
+  z.boolean("must be true or false"),
+);
 
 /** Text that can be stored and sent as UTF-8: no lone surrogates, no NUL. */
 export function text(): z.ZodString {
@@ -96,6 +99,9 @@ export function page<Item extends z.ZodType>(
 }
 
 export const jsonObject = z.record(z.string(), z.unknown());
+
+/** A JSON Schema. */
+export const schemaShape = z.union([jsonObject, z.boolean()]);
 
 export function isoTime(epochMs: number): string {
   return new Date(epochMs).toISOString();

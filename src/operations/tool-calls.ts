@@ -5,15 +5,17 @@
 import { admitCall, type ServiceState } from "../actors/service.ts";
 import { hydrationRequest } from "../actors/service-effects.ts";
 import { Failure } from "../errors/failure.ts";
-import type { HydratedService } from "../ports/adapter.ts";
+import { toSnakeCase } from "../json/snake-case.ts";
+import type { Adapters, HydratedService } from "../ports/adapter.ts";
 import type { Hydrations } from "../ports/hydrations.ts";
 import type { Vault } from "../ports/vault.ts";
-import type { Catalogue } from "./catalogue.ts";
+import type { Catalogue, ServiceTools } from "./catalogue.ts";
 import { findService, type ServiceActors } from "./service-actors.ts";
 
 export interface ToolCallsOptions {
   readonly services: ServiceActors;
   readonly catalogue: Catalogue;
+  readonly adapters: Adapters;
   readonly hydrations: Hydrations;
   readonly vault: Vault;
 }
@@ -22,30 +24,53 @@ export interface ToolRequest {
   readonly serviceId: string;
   readonly toolId: string;
   readonly parameters: unknown;
+  /** How the program's language spells ids: then a tool may be meant that is spelled otherwise. */
+  readonly spelling?: "snake_case" | undefined;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
 }
 
 export class ToolCalls {
   readonly #options: ToolCallsOptions;
+  readonly #snakeCased = new WeakMap<ServiceTools, Map<string, string[]>>();
 
   constructor(options: ToolCallsOptions) {
     this.#options = options;
   }
 
   /** Rejects with Failure; the gates close in this order: unknown, stale, disabled, parameters, adapter. */
-  async call({ serviceId, toolId, parameters, timeoutMs, signal }: ToolRequest): Promise<unknown> {
+  async call({ serviceId, toolId: spelled, parameters, spelling, timeoutMs, signal }: ToolRequest): Promise<unknown> {
     const { services, catalogue } = this.#options;
     const state = await findService(services, serviceId);
     const tools = await catalogue.toolsOf(state);
+    const toolId = tools.has(spelled) || spelling === undefined ? spelled : this.#meant(state, tools, spelled);
     if (!tools.has(toolId)) throw new Failure("not_found", `Service "${serviceId}" has no tool "${toolId}"`);
     admitCall(state, toolId);
     const service = await this.#ready(state);
     return service.invoke({ toolId, parameters: parameters ?? {}, timeoutMs, signal });
   }
 
+  /** The tool that is spelled like this in snake_case; of several nobody knows which. */
+  #meant({ id }: ServiceState, tools: ServiceTools, spelled: string): string {
+    let byName = this.#snakeCased.get(tools);
+    if (byName === undefined) {
+      byName = Map.groupBy(tools.keys(), toSnakeCase);
+      this.#snakeCased.set(tools, byName);
+    }
+    const [toolId, ...others] = byName.get(spelled) ?? [spelled];
+    if (others.length === 0) return toolId ?? spelled;
+    const all = [toolId, ...others].map((one) => `"${one}"`).join(", ");
+    throw new Failure("invalid_request", `Tool "${spelled}" of service "${id}" may be ${all}: call it by its exact id`);
+  }
+
   async #ready(state: ServiceState): Promise<HydratedService> {
-    const { hydrations, vault, services } = this.#options;
+    const { adapters, hydrations, vault, services } = this.#options;
+    if (adapters.get(state.adapter) === undefined) {
+      throw new Failure(
+        "unavailable",
+        `Cannot call service "${state.id}": adapter "${state.adapter}" is not in service`,
+      );
+    }
     const current = hydrations.current(state.id, state.generation);
     if (current !== undefined) return current;
     try {

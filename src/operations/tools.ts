@@ -2,25 +2,24 @@
 import { z } from "zod";
 import { isToolEnabled, type ServiceState } from "../actors/service.ts";
 import { Failure } from "../errors/failure.ts";
-import type { Adapter, JsonSchema, ToolSummary } from "../ports/adapter.ts";
+import type { Adapters, JsonSchema, ToolSummary } from "../ports/adapter.ts";
 import type { Environment } from "../ports/environment.ts";
-import type { Hydrations } from "../ports/hydrations.ts";
 import type { Catalogue } from "./catalogue.ts";
 import type { CallContext, Operation } from "./operation.ts";
 import { decodeCursor, encodeCursor, type Page } from "./page.ts";
 import { findService, type ServiceActors } from "./service-actors.ts";
 import { isEffectivelyEnabled } from "./services.ts";
-import { cursor, flag, jsonObject, page, pageLimit, text } from "./shapes.ts";
+import { cursor, flag, page, pageLimit, schemaShape, text } from "./shapes.ts";
 import type { ToolCalls } from "./tool-calls.ts";
 import { queryWords, score } from "./tool-search.ts";
 
 export interface ToolOperationsOptions {
   readonly services: ServiceActors;
   readonly catalogue: Catalogue;
-  readonly adapters: ReadonlyMap<string, Adapter>;
-  readonly hydrations: Hydrations;
+  readonly adapters: Adapters;
   readonly toolCalls: ToolCalls;
-  readonly environment: Environment;
+  /** Throws Failure unavailable when none is active. */
+  readonly environment: () => Environment;
   readonly toolTimeoutMs: number;
 }
 
@@ -36,7 +35,6 @@ const toolShape = z.object({
 
 type ToolRecord = z.infer<typeof toolShape>;
 
-const schemaShape = z.union([jsonObject, z.boolean()]);
 const toolDetail = toolShape.extend({ inputSchema: schemaShape, outputSchema: schemaShape });
 const byTool = z.object({ serviceId: z.string().min(1), toolId: z.string().min(1) });
 const enabledInput = byTool.extend({ enabled: z.boolean() });
@@ -61,7 +59,7 @@ interface Found {
 const servicesAtOnce = 100;
 
 export function toolOperations(options: ToolOperationsOptions): readonly Operation[] {
-  const { services, catalogue, adapters, hydrations, toolCalls, environment, toolTimeoutMs } = options;
+  const { services, catalogue, adapters, toolCalls, environment, toolTimeoutMs } = options;
   const rpcService = "ToolService";
 
   function toRecord({ service, tool }: Found): ToolRecord {
@@ -74,7 +72,7 @@ export function toolOperations(options: ToolOperationsOptions): readonly Operati
       summary,
       description,
       enabled,
-      effectivelyEnabled: enabled && isEffectivelyEnabled(service, hydrations.adapters),
+      effectivelyEnabled: enabled && isEffectivelyEnabled(service, adapters),
     };
   }
 
@@ -87,7 +85,7 @@ export function toolOperations(options: ToolOperationsOptions): readonly Operati
 
   async function describe({ service, tool }: Found): Promise<{ inputSchema: JsonSchema; outputSchema: JsonSchema }> {
     const adapter = adapters.get(service.adapter);
-    if (adapter === undefined) throw new Failure("unavailable", `Adapter "${service.adapter}" is missing`);
+    if (adapter === undefined) throw new Failure("unavailable", `Adapter "${service.adapter}" is missing or disabled`);
     const plan = {
       hash: service.planHash,
       load: async () => (await services.blob(service.id, "plan")) ?? "",
@@ -212,7 +210,8 @@ export function toolOperations(options: ToolOperationsOptions): readonly Operati
     run: async ({ serviceId, toolId }) => {
       const found = await find(serviceId, toolId);
       const { id, name, summary, description } = found.tool;
-      return { docs: environment.toolDocs({ serviceId, id, name, summary, description, ...(await describe(found)) }) };
+      const documented = { serviceId, id, name, summary, description, ...(await describe(found)) };
+      return { docs: await environment().toolDocs(documented) };
     },
   };
 
@@ -260,7 +259,7 @@ export function toolOperations(options: ToolOperationsOptions): readonly Operati
     role: "agent",
     input: z.object({}),
     output: z.object({ docs: z.string() }),
-    run: async () => ({ docs: environment.docs() }),
+    run: async () => ({ docs: await environment().docs() }),
   };
 
   return [list, get, docs, setEnabled, invoke, environmentDocs];

@@ -55,6 +55,25 @@ export interface Invocation {
 export interface HydratedService {
   /** Resolves with the tool's result as plain JSON. Rejects with Failure. */
   invoke(invocation: Invocation): Promise<unknown>;
+  /** Lets go of connections and sessions. Called once, when nobody will call it any more; calls in flight may still end. */
+  close?(): void;
+}
+
+/** Whom to ask what it offers. At install settings are empty; later they are those of the service. */
+export interface DiscoveryTarget {
+  /** As the caller gave it, or as it is stored with the service. */
+  readonly url?: string | undefined;
+  /** What was given inline, or is stored now. */
+  readonly document?: string | undefined;
+  readonly config: Readonly<Record<string, unknown>>;
+  readonly secrets: Readonly<Record<string, unknown>>;
+  readonly signal: AbortSignal;
+}
+
+/** The adapters that can be used now; they come and go with their modules. */
+export interface Adapters {
+  get(id: string): Adapter | undefined;
+  ids(): readonly string[];
 }
 
 export interface Adapter {
@@ -62,6 +81,11 @@ export interface Adapter {
   readonly id: string;
   /** Pure in its input. Rejects with Failure invalid_request when the document cannot be used, naming why. */
   define(document: { readonly text: string; readonly url?: string | undefined }): Promise<Definition>;
+  /**
+   * Only where the target itself says what it offers (MCP, gRPC reflection, GraphQL introspection): asks it and resolves with the
+   * document that `define` reads. Rejects with Failure upstream_failed, timeout, invalid_request, cancelled.
+   */
+  discover?(target: DiscoveryTarget): Promise<string>;
   describe(plan: PlanReference, toolId: string): Promise<ToolSchemas>;
   /** Rejects with Failure when configuration or secrets cannot work. */
   hydrate(hydration: Hydration): Promise<HydratedService>;

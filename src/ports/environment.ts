@@ -1,5 +1,6 @@
-/** What agents read about the environment their programs run in. */
+/** What programs run in, and what agents read about it. */
 import type { JsonSchema } from "./adapter.ts";
+import type { Executor } from "./executor.ts";
 
 export interface DocumentedTool {
   readonly serviceId: string;
@@ -15,7 +16,11 @@ export interface Environment {
   /** javascript, python, … */
   readonly id: string;
   /** Markdown: how to write process code. */
-  docs(): string;
+  docs(): Promise<string>;
   /** Markdown: how to call one tool from process code. */
-  toolDocs(tool: DocumentedTool): string;
+  toolDocs(tool: DocumentedTool): Promise<string>;
+  /** Runs its programs. */
+  readonly executor: Executor;
+  /** After its last run has ended: ends whatever it keeps alive. */
+  close(): Promise<void>;
 }

@@ -44,6 +44,8 @@ export interface ToolCall {
   readonly toolId: string;
   /** Parsed JSON, or undefined when called without an argument. */
   readonly parameters: unknown;
+  /** `snake_case`: the program's language spells `getPet` as `get_pet`, so a tool may be meant that is spelled otherwise. */
+  readonly spelling?: "snake_case";
 }
 
 export type ToolAnswer =

@@ -13,11 +13,9 @@ export interface HydrationRequest {
 }
 
 export interface Hydrations {
-  /** Adapter ids that exist here. */
-  readonly adapters: ReadonlySet<string>;
   /** Replaces an older generation once the new one is ready; an older one keeps serving when the new one fails. */
   hydrate(request: HydrationRequest): Promise<HydratedService>;
-  /** The one that serves now, if it is of this generation. */
+  /** The one that serves now, if it is of this generation and of the adapter as it is now. */
   current(serviceId: string, generation: number): HydratedService | undefined;
   /** Any generation: what serves while a newer one could not be made ready. */
   latest(serviceId: string): HydratedService | undefined;

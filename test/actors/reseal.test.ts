@@ -1,6 +1,7 @@
 /** Rotation of the secrets key, decided and done: real vaults over two keys, the real machine, a memory store. */
 import { randomBytes } from "node:crypto";
 import { describe, expect, it, vi } from "vitest";
+import { type ModuleState, moduleKind } from "../../src/actors/module.ts";
 import { type RegistryState, registryKind } from "../../src/actors/registry.ts";
 import { openAccessToken, openCredentials, sealCredentials } from "../../src/actors/registry-effects.ts";
 import type { ResealedMessage } from "../../src/actors/reseal.ts";
@@ -10,6 +11,7 @@ import { openHydrations } from "../../src/adapters/hydrations.ts";
 import { Failure } from "../../src/errors/failure.ts";
 import { callDeadlineMs, resealPageMax } from "../../src/limits.ts";
 import type { Log, LogFields } from "../../src/ports/log.ts";
+import type { Packages } from "../../src/ports/packages.ts";
 import type { RegistryReader } from "../../src/ports/registry-reader.ts";
 import type { Vault } from "../../src/ports/vault.ts";
 import { planCommit } from "../../src/runtime/commit-plan.ts";
@@ -20,6 +22,8 @@ import { GatedStore } from "../runtime/gated-store.ts";
 import { ManualClock } from "../runtime/manual-clock.ts";
 import { silentLog } from "../runtime/stage.ts";
 import { openMemoryStore } from "../store/memory-store.ts";
+import { installedModule } from "./installed-module.ts";
+import { someAdapters } from "./some-adapters.ts";
 
 const key = (): string => randomBytes(32).toString("base64");
 const [keyA, keyB] = [key(), key()];
@@ -41,6 +45,7 @@ const service = (id: string, secrets: string | null, more: Partial<ServiceState>
   planHash: "p",
   enabled: false,
   stale: null,
+  icon: null,
   createdAt: 1,
   updatedAt: 1,
   autoUpdate: false,
@@ -204,7 +209,11 @@ interface Line extends LogFields {
 }
 
 /** What was written with key A (or nothing the keys open), and a machine that knows B and A. Exchanges never end. */
-async function openRotation(states: { services?: ServiceState[]; registries?: RegistryState[] }) {
+async function openRotation(states: {
+  services?: ServiceState[];
+  registries?: RegistryState[];
+  modules?: ModuleState[];
+}) {
   const lines: Line[] = [];
   const write = (event: string, message: string, fields?: LogFields): void => {
     lines.push({ event, message, ...fields });
@@ -214,11 +223,18 @@ async function openRotation(states: { services?: ServiceState[]; registries?: Re
   const store = new GatedStore(await openMemoryStore({ clock, log: silentLog }));
   const system = new System({ store, clock, log: silentLog });
   const reader = { exchange: () => new Promise(() => {}) } as unknown as RegistryReader;
-  const services = system.register(serviceKind, { vault: rotating, hydrations: openHydrations([]) });
+  const services = system.register(serviceKind, { vault: rotating, hydrations: openHydrations(someAdapters()) });
   const registries = system.register(registryKind, { vault: rotating, reader });
+  const modules = system.register(moduleKind, {
+    vault: rotating,
+    runtime: { activate: async () => {}, deactivate: () => {} },
+    packages: {} as Packages,
+    log: silentLog,
+  });
   const planted = [
     ...(states.services ?? []).map((state) => ({ kind: serviceKind as unknown as AnyKind, state })),
     ...(states.registries ?? []).map((state) => ({ kind: registryKind as unknown as AnyKind, state })),
+    ...(states.modules ?? []).map((state) => ({ kind: moduleKind as unknown as AnyKind, state })),
   ].map(({ kind, state }) => {
     const address = { kind: kind.name, key: state.id };
     const step = { state };
@@ -226,9 +242,9 @@ async function openRotation(states: { services?: ServiceState[]; registries?: Re
   });
   for (const outcome of await store.commit(planted)) expect(outcome).toBe("ok");
   store.commits = 0;
-  const pass = (): Promise<boolean> => resealAll({ services, registries, vault: rotating, log });
+  const pass = (): Promise<boolean> => resealAll({ services, registries, modules, vault: rotating, log });
   const secretsOf = async (id: string): Promise<string> => (await services.query(id)).state?.secrets ?? "";
-  return { lines, store, clock, services, registries, pass, secretsOf };
+  return { lines, store, clock, services, registries, modules, pass, secretsOf };
 }
 
 const sealedBy = (vault: Vault, id: string): string => vault.seal('{"token":"CANARY"}', secretsContext(id));
@@ -294,6 +310,17 @@ describe("the pass", () => {
     expect(lines.at(-1)).toMatchObject({ resealed: 1, unreadable: 2, failed: 0 });
     expect(JSON.stringify(lines)).not.toContain("CANARY");
     expect(JSON.stringify(lines)).not.toContain(bad);
+  });
+
+  it("reaches the secrets of modules", async () => {
+    const context = { kind: "module", id: "m", field: "secrets" };
+    const before = installedModule("m", { secrets: vaultA.seal('{"token":"CANARY"}', context) });
+    const { pass, modules, lines } = await openRotation({ modules: [before] });
+    await pass();
+    const { state } = await modules.query("m");
+    expect(vaultB.open(state?.secrets ?? "", context)).toBe('{"token":"CANARY"}');
+    expect(state).toEqual({ ...before, secrets: state?.secrets });
+    expect(lines.at(-1)).toMatchObject({ event: "secrets-resealed", resealed: 1, failed: 0 });
   });
 
   it("of a registry with one unreadable envelope renews the readable ones", async () => {

@@ -1,13 +1,8 @@
 /** What a service decides, and how its effects report back: real vault, real settings rules, an adapter that fails on demand. */
 import { randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import {
-  configOf,
-  type ServiceContent,
-  type ServiceMessage,
-  type ServiceState,
-  serviceKind,
-} from "../../src/actors/service.ts";
+import { configOf } from "../../src/actors/configured.ts";
+import { type ServiceContent, type ServiceMessage, type ServiceState, serviceKind } from "../../src/actors/service.ts";
 import { openHydrations } from "../../src/adapters/hydrations.ts";
 import { Failure, isFailure } from "../../src/errors/failure.ts";
 import type { Adapter, Definition, Hydration } from "../../src/ports/adapter.ts";
@@ -16,6 +11,7 @@ import { openVault } from "../../src/secrets/vault.ts";
 import { ManualClock } from "../runtime/manual-clock.ts";
 import { silentLog } from "../runtime/stage.ts";
 import { openMemoryStore } from "../store/memory-store.ts";
+import { someAdapters } from "./some-adapters.ts";
 
 const definition: Definition = {
   title: "Pets",
@@ -75,7 +71,7 @@ async function openService(installation: ServiceMessage = install) {
     },
     close: async () => {},
   };
-  const registry = openHydrations([adapter]);
+  const registry = openHydrations(someAdapters(adapter));
   const vault = openVault({ key: randomBytes(32).toString("base64") });
   const services = system.register(serviceKind, { vault, hydrations: registry });
   const ask = (message: ServiceMessage): Promise<ServiceState> =>
@@ -385,5 +381,50 @@ describe("a service", () => {
     resolve();
     expect((await enabling).enabled).toBe(true);
     expect(hydrations.at(-1)?.config).toEqual({ host: "h", size: 42 });
+  });
+});
+
+describe("a record of version 1", () => {
+  it("is brought forward: it knew no icons", async () => {
+    const { state } = await openService();
+    const { icon, ...old } = (await state())!;
+    expect(icon).toBeNull();
+    expect(serviceKind.schema.safeParse(old).success).toBe(false);
+    expect(serviceKind.schema.parse(serviceKind.migrate?.(old, 1))).toEqual({ ...old, icon: null });
+  });
+});
+
+describe("the icon of a service", () => {
+  const icon = { hash: "i".repeat(64), base64: "aWNvbg==" };
+  const content = contentOf(definition);
+
+  it("is kept beside the record, stays when an update says nothing of it, and goes when there is none any more", async () => {
+    const { ask, services } = await openService({ ...install, content: { ...content, icon } } as ServiceMessage);
+    expect(await services.blob("pets", "icon")).toBe(icon.base64);
+    expect(await ask({ type: "replace", content })).toMatchObject({ icon: icon.hash });
+    expect(await services.blob("pets", "icon")).toBe(icon.base64);
+    expect(await ask({ type: "replace", content: { ...content, icon: null } })).toMatchObject({ icon: null });
+    expect(await services.blob("pets", "icon")).toBeUndefined();
+  });
+});
+
+describe("tools of another content", () => {
+  const tool = (id: string) => ({ id, name: id, summary: "", description: "", parameterNames: [] });
+  const withTools = (ids: readonly string[], formerTools?: readonly string[]): ServiceMessage => ({
+    type: "replace",
+    content: { ...contentOf({ ...definition, tools: ids.map(tool) }), formerTools },
+  });
+
+  it("keep their flags by id, and those that are new start disabled", async () => {
+    const { ask } = await openService();
+    await ask({ type: "setToolEnabled", toolId: "a", enabled: false });
+    expect(await ask(withTools(["a", "b", "c"], ["a", "b"]))).toMatchObject({ disabledTools: ["a", "c"] });
+    await ask({ type: "setToolEnabled", toolId: "c", enabled: true });
+    expect(await ask(withTools(["b", "c"], ["a", "b", "c"]))).toMatchObject({ disabledTools: [] });
+  });
+
+  it("start enabled where there were none before", async () => {
+    const { ask } = await openService();
+    expect(await ask(withTools(["a", "b"], []))).toMatchObject({ disabledTools: [] });
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { withoutCredentials } from "../../src/adapters/openapi/masking.ts";
+import { withoutCredentials } from "../../src/adapters/masking.ts";
 
 const secret = "s3cret+/ä &key";
 

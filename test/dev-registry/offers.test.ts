@@ -13,6 +13,7 @@ import { definitionOffers } from "../../src/dev-registry/offers/definitions.ts";
 import { moduleOffers } from "../../src/dev-registry/offers/modules.ts";
 import { pngIcon } from "../../src/dev-registry/offers/png-icon.ts";
 import { packTgz } from "../../src/dev-registry/offers/tar-writer.ts";
+import type { AdapterModule, ModuleAdapter, ToolInvocation } from "../../src/sdk/sdk.ts";
 import { openTestAdapter } from "../adapters/adapter-bench.ts";
 
 const run = promisify(execFile);
@@ -49,7 +50,7 @@ describe("definitions", () => {
       const operationIds = [...text.matchAll(/operationId"?: "?(\w+)/g)].map((match) => match[1] ?? "");
       expect(tools.map(({ id }) => id).sort()).toEqual(operationIds.sort());
       for (const { id } of tools) {
-        const { inputSchema } = await adapter.describe({ hash: release.hash, load: async () => plan }, id);
+        const { inputSchema } = await adapter.describe({ hash: String(release.hash), load: async () => plan }, id);
         expect(inputSchema).toMatchObject({ type: "object" });
       }
       toolsOf[`${offer.id} ${release.version}`] = tools.map(({ id }) => id).sort();
@@ -91,29 +92,49 @@ describe("the module", () => {
     },
   );
 
-  test.runIf(hasTar)("turns a CSV table into tools that answer", async () => {
-    const release = releases.find(({ release }) => release.version === "1.1.0")?.release;
+  /** As the contract of modules says: what the default export's `setup` gives. */
+  async function loaded(version: string): Promise<ModuleAdapter> {
+    const release = releases.find(({ release }) => release.version === version)?.release;
     const folder = await unpacked(release?.bytes ?? Buffer.alloc(0));
-    const module = await import(pathToFileURL(join(folder, "index.js")).href);
+    const { default: module } = (await import(pathToFileURL(join(folder, "index.js")).href)) as {
+      default: AdapterModule;
+    };
+    expect(module.type).toBe("adapter");
+    const unused = () => expect.unreachable("It needs no network");
+    const log = { debug: unused, info: unused, warn: unused, error: unused };
+    return module.setup({ config: {}, secrets: {}, log, fetch: unused });
+  }
+
+  function call(toolId: string, parameters: Readonly<Record<string, unknown>> = {}): ToolInvocation {
+    return { toolId, parameters, signal: new AbortController().signal };
+  }
+
+  const service = { serviceId: "table", config: {}, secrets: {} };
+
+  test.runIf(hasTar)("turns a CSV table into tools that answer", async () => {
+    const adapter = await loaded("1.1.0");
     const document = 'name,status,note\r\n"Tapir, Tom",available,"says ""hm"""\nCat Clara,sold,\n\n';
-    const { tools, plan } = module.generateDefinition({ document });
-    expect(tools.map(({ id }: { id: string }) => id)).toEqual(["findRows", "countRows"]);
-    const table = module.hydrate({ plan });
-    expect(module.invoke(table, { toolId: "findRows", parameters: { where: { status: "available" } } })).toEqual([
+    const { tools, plan } = await adapter.generateDefinition({ document });
+    expect(tools.map(({ id }) => id)).toEqual(["findRows", "countRows"]);
+    const table = await adapter.hydrate({ ...service, plan });
+    expect(adapter.invoke(table, call("findRows", { where: { status: "available" } }))).toEqual([
       { name: "Tapir, Tom", status: "available", note: 'says "hm"' },
     ]);
-    expect(module.invoke(table, { toolId: "countRows" })).toEqual({ count: 2 });
-    expect(() => module.invoke(table, { toolId: "drop" })).toThrow('There is no tool "drop"');
-    expect(() => module.generateDefinition({ document: "" })).toThrow("no line with the names");
-    module.dehydrate(table);
+    expect(adapter.invoke(table, call("findRows"))).toHaveLength(2);
+    expect(adapter.invoke(table, call("countRows"))).toEqual({ count: 2 });
+    const refused = (message: string) => expect.objectContaining({ code: "invalid_request", message });
+    expect(() => adapter.invoke(table, call("drop"))).toThrow(refused('There is no tool "drop"'));
+    expect(() => adapter.generateDefinition({ document: "" })).toThrow(
+      refused("The document has no line with the names of the columns"),
+    );
   });
 
   test.runIf(hasTar)("has one tool less in its first release", async () => {
-    const folder = await unpacked(releases.find(({ release }) => release.version === "1.0.0")?.release.bytes as Buffer);
-    const module = await import(pathToFileURL(join(folder, "index.js")).href);
-    const { tools, plan } = module.generateDefinition({ document: "a\n1" });
-    expect(tools.map(({ id }: { id: string }) => id)).toEqual(["findRows"]);
-    expect(() => module.invoke(module.hydrate({ plan }), { toolId: "countRows" })).toThrow();
+    const adapter = await loaded("1.0.0");
+    const { tools, plan } = await adapter.generateDefinition({ document: "a\n1" });
+    expect(tools.map(({ id }) => id)).toEqual(["findRows"]);
+    const table = await adapter.hydrate({ ...service, plan });
+    expect(() => adapter.invoke(table, call("countRows"))).toThrow('There is no tool "countRows"');
   });
 });
 

@@ -53,8 +53,8 @@ function oneEntry(body: string | Buffer, hash = sha256(body), mediaType = "image
 
 describe("the icon of an entry", () => {
   it.each([
-    ["definitions", "petstore", "GetDefinitionIcon"],
-    ["modules", "csv-table", "GetModuleIcon"],
+    ["definitions", "petstore", "GetRegistryDefinitionIcon"],
+    ["modules", "csv-table", "GetRegistryModuleIcon"],
   ])("of %s has the bytes, type and hash that the registry gives, through both faces", async (kind, entryId, rpc) => {
     const { id } = await added();
     const bytes = pngIcon(entryId);
@@ -144,7 +144,7 @@ describe("no icon", () => {
     const answer = await icon(id, "plain");
     expect([answer.status, answer.body.code]).toEqual([404, "not_found"]);
     expect(answer.body.error).toBe(`Entry "plain" of registry "${id}" has no icon`);
-    const call = client.call("RegistryService", "GetDefinitionIcon", { id, entryId: "plain" });
+    const call = client.call("RegistryService", "GetRegistryDefinitionIcon", { id, entryId: "plain" });
     await expect(call).rejects.toMatchObject({ code: 5, details: answer.body.error });
   });
 

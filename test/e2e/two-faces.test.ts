@@ -316,6 +316,119 @@ const cases: Record<string, Case> = {
     rest: () => ["GET", "/registries/nowhere/modules"],
     rpc: () => ["RegistryService", "BrowseModules", { id: "nowhere" }],
   },
+  "list modules": {
+    rest: () => ["GET", "/modules?type=environment&isBuiltin=true&limit=5"],
+    rpc: () => ["ModuleService", "ListModules", { type: "MODULE_TYPE_ENVIRONMENT", isBuiltin: true, limit: 5 }],
+  },
+  "list modules that are missing": {
+    rest: () => ["GET", "/modules?missing=true&enabled=true&query=nothing"],
+    rpc: () => ["ModuleService", "ListModules", { missing: true, enabled: true, query: "nothing" }],
+  },
+  "get a module": {
+    rest: () => ["GET", "/modules/openapi"],
+    rpc: () => ["ModuleService", "GetModule", { moduleId: "openapi" }],
+    field: "module",
+  },
+  "get a module that is not there": {
+    rest: () => ["GET", "/modules/nope"],
+    rpc: () => ["ModuleService", "GetModule", { moduleId: "nope" }],
+  },
+  "install a module from nowhere": {
+    rest: () => ["POST", "/modules", {}],
+    rpc: () => ["ModuleService", "InstallModule", {}],
+  },
+  "install a module without a hash": {
+    rest: () => ["POST", "/modules", { source: "http://127.0.0.1:9/module.tgz" }],
+    rpc: () => ["ModuleService", "InstallModule", { source: "http://127.0.0.1:9/module.tgz" }],
+  },
+  "install a module that is there": {
+    rest: () => ["POST", "/modules", { registryId: "nowhere", moduleId: "openapi" }],
+    rpc: () => ["ModuleService", "InstallModule", { registryId: "nowhere", moduleId: "openapi" }],
+  },
+  "install a module of a registry that is not there": {
+    rest: () => ["POST", "/modules", { registryId: "nowhere", moduleId: "toy" }],
+    rpc: () => ["ModuleService", "InstallModule", { registryId: "nowhere", moduleId: "toy" }],
+  },
+  "delete a module that is built in": {
+    rest: () => ["DELETE", "/modules/openapi"],
+    rpc: () => ["ModuleService", "DeleteModule", { moduleId: "openapi" }],
+  },
+  "update a module that is built in": {
+    rest: () => ["POST", "/modules/openapi/update", {}],
+    rpc: () => ["ModuleService", "UpdateModule", { moduleId: "openapi" }],
+  },
+  "roll back a module that is built in": {
+    rest: () => ["POST", "/modules/openapi/rollback", {}],
+    rpc: () => ["ModuleService", "RollBackModule", { moduleId: "openapi" }],
+  },
+  "enable a module that is enabled": {
+    rest: () => ["POST", "/modules/javascript/enabled", { enabled: true }],
+    rpc: () => ["ModuleService", "SetModuleEnabled", { moduleId: "javascript", enabled: true }],
+  },
+  "set the auto-update of a module that is built in": {
+    rest: () => ["POST", "/modules/openapi/auto-update", { autoUpdate: true, constraint: "^1.0.0" }],
+    rpc: () => [
+      "ModuleService",
+      "SetModuleAutoUpdate",
+      { moduleId: "openapi", autoUpdate: true, constraint: "^1.0.0" },
+    ],
+  },
+  "set the auto-update of a module to what is no range": {
+    rest: () => ["POST", "/modules/openapi/auto-update", { autoUpdate: true, constraint: "not a range" }],
+    rpc: () => [
+      "ModuleService",
+      "SetModuleAutoUpdate",
+      { moduleId: "openapi", autoUpdate: true, constraint: "not a range" },
+    ],
+  },
+  "change the configuration of a module": {
+    rest: () => ["PATCH", "/modules/javascript/config", add("/memoryMb", 64)],
+    rpc: () => [
+      "ModuleService",
+      "PatchModuleConfig",
+      { moduleId: "javascript", patch: [{ op: "add", path: "/memoryMb", value: 64 }] },
+    ],
+  },
+  "change the configuration of a module against its schema": {
+    rest: () => ["PATCH", "/modules/javascript/config", add("/unknown", 1)],
+    rpc: () => [
+      "ModuleService",
+      "PatchModuleConfig",
+      { moduleId: "javascript", patch: [{ op: "add", path: "/unknown", value: 1 }] },
+    ],
+  },
+  "read the configuration schema of a module": {
+    rest: () => ["GET", "/modules/javascript/config/schema"],
+    rpc: () => ["ModuleService", "GetModuleConfigSchema", { moduleId: "javascript" }],
+  },
+  "read the secrets of a module": {
+    rest: () => ["GET", "/modules/javascript/secrets"],
+    rpc: () => ["ModuleService", "GetModuleSecrets", { moduleId: "javascript" }],
+  },
+  "read the secrets schema of a module": {
+    rest: () => ["GET", "/modules/javascript/secrets/schema"],
+    rpc: () => ["ModuleService", "GetModuleSecretsSchema", { moduleId: "javascript" }],
+  },
+  "set a secret that a module does not have": {
+    rest: () => ["PATCH", "/modules/javascript/secrets", add("/token", "x")],
+    rpc: () => [
+      "ModuleService",
+      "PatchModuleSecrets",
+      { moduleId: "javascript", patch: [{ op: "add", path: "/token", value: "x" }] },
+    ],
+  },
+  "read the icon of a module that has none": {
+    rest: () => ["GET", "/modules/javascript/icon"],
+    rpc: () => ["ModuleService", "GetModuleIcon", { moduleId: "javascript" }],
+  },
+  "read the icon of a service that has none": {
+    rest: ({ service }) => ["GET", `/services/${service}/icon`],
+    rpc: ({ service }) => ["ServiceService", "GetServiceIcon", { serviceId: service }],
+  },
+  "reload the modules": {
+    rest: () => ["POST", "/modules/reload", {}],
+    rpc: () => ["ModuleService", "ReloadModules", {}],
+  },
   "delete a service": {
     rest: ({ service }) => ["DELETE", `/services/${service}`],
     rpc: ({ service }) => ["ServiceService", "DeleteService", { serviceId: service }],
@@ -335,7 +448,7 @@ function shared(value: unknown, name = ""): unknown {
   if (name === "pid") return "a number";
   if (typeof value === "string") {
     if (/^\d{4}-\d\d-\d\dT/.test(value)) return "a time";
-    const enumeration = /^PROCESS_(?:EXIT_)?STATE_([A-Z]+)$/.exec(value);
+    const enumeration = /^(?:PROCESS_(?:EXIT_)?STATE|MODULE_TYPE)_([A-Z]+)$/.exec(value);
     if (enumeration !== null) return enumeration[1]?.toLowerCase();
     return value.replace(/\b(rest|rpc)\b/g, "twin").replace(/process \d+/gi, "process N");
   }
@@ -396,6 +509,7 @@ describe("through both faces the same answer: ", () => {
 
   it("covers every rpc of troupe.v1", () => {
     expect(client.services.filter((name) => name.startsWith("troupe."))).toEqual([
+      "troupe.v1.ModuleService",
       "troupe.v1.ProcessService",
       "troupe.v1.RegistryService",
       "troupe.v1.ServiceService",

@@ -1,7 +1,7 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { exampleFromSchema } from "../../src/environments/javascript/example-from-schema.ts";
+import { exampleFromSchema } from "../../src/environments/example-from-schema.ts";
 import { schemaArbitrary } from "./schema-arbitrary.ts";
 
 /** Formats are not checked here; the table below shows them. */

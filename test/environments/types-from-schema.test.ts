@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { transformSync } from "oxc-transform";
 import { describe, expect, test } from "vitest";
-import { typesBytesMax, typesFromSchemas } from "../../src/environments/javascript/types-from-schema.ts";
+import { typesBytesMax, typesFromSchemas } from "../../src/environments/types-from-schema.ts";
 import { hostileTexts, schemaArbitrary } from "./schema-arbitrary.ts";
 
 const typeOf = (schema: unknown) => typesFromSchemas([{ name: "T", schema }]);

@@ -4,9 +4,9 @@ import { LRUCache } from "lru-cache";
 import { Failure } from "../../errors/failure.ts";
 import { parameterChecksCachedMax, plansCachedCharactersMax } from "../../limits.ts";
 import type { Definition, ToolSchemas } from "../../ports/adapter.ts";
+import { type CompiledCheck, compileCheck } from "../parameter-checks/compile-check.ts";
 import { serveWorker } from "../worker/serve-worker.ts";
 import { definePlan } from "./define-plan.ts";
-import { compileCheck, type ParameterCheck } from "./parameter-check.ts";
 import { type Plan, type PreparedRequest, planVersion, type Schema, type ServicePlan, type ToolPlan } from "./plan.ts";
 import { prepareRequest } from "./prepare-request.ts";
 import { readDocument } from "./read-document.ts";
@@ -39,7 +39,7 @@ interface LoadedPlan {
 
 // A plan larger than the whole allowance is still kept while it is the only one: without it nothing could be called.
 const plans = new LRUCache<string, LoadedPlan>({ maxSize: plansCachedCharactersMax });
-const checks = new LRUCache<string, ParameterCheck>({ max: parameterChecksCachedMax });
+const checks = new LRUCache<string, CompiledCheck>({ max: parameterChecksCachedMax });
 
 async function define({ text, url }: DefineInput): Promise<Definition> {
   return definePlan(await readDocument(text), url);
@@ -74,7 +74,8 @@ function describe(input: ToolInput): Known<ToolSchemas> {
 function compile(input: ToolInput): Known<null> {
   const loaded = plans.get(input.hash);
   if (!loaded) return { lacks: "plan" };
-  checks.set(checkKey(input), compileCheck(complete(toolOf(loaded, input.toolId).inputSchema, loaded.plan)));
+  const schema = complete(toolOf(loaded, input.toolId).inputSchema, loaded.plan);
+  checks.set(checkKey(input), compileCheck(schema, { isProven: true }));
   return { value: null };
 }
 
@@ -85,7 +86,7 @@ function prepare(input: PrepareInput): Known<PreparedRequest> {
   const check = checks.get(checkKey(input));
   if (!check) return { lacks: "check" };
   const parameters = input.parameters ?? {};
-  check(parameters);
+  check(parameters, "Parameters");
   return { value: prepareRequest(tool, parameters) };
 }
 

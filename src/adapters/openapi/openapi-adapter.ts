@@ -21,11 +21,11 @@ import type {
 import type { Clock } from "../../ports/clock.ts";
 import type { Fetcher } from "../../ports/fetcher.ts";
 import type { Log } from "../../ports/log.ts";
+import { untilAborted } from "../until-aborted.ts";
 import { openSupervisedWorker, type SupervisedWorker } from "../worker/supervised-worker.ts";
 import type { DefineInput, Known, LoadInput, PrepareInput, ToolInput } from "./definition-worker.ts";
 import { openService } from "./openapi-service.ts";
 import type { PreparedRequest, ServicePlan } from "./plan.ts";
-import { untilAborted } from "./until-aborted.ts";
 
 export interface OpenApiAdapterOptions {
   readonly fetcher: Fetcher;

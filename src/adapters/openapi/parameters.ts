@@ -1,5 +1,5 @@
 /** Parameters of one operation: which there are, how each is written, and the schema of each slot. */
-import { isCookieName, isHeaderName, isReservedHeader } from "./header-rules.ts";
+import { isCookieName, isHeaderName, isReservedHeader } from "../header-rules.ts";
 import { bodyKind } from "./media-types.ts";
 import type { MutableSchema, ParameterPlace, ParameterPlan, ParameterStyle, Schema } from "./plan.ts";
 import { isTree, own, ownText, type Tree } from "./read-document.ts";

@@ -1,6 +1,6 @@
 /** Checked parameters to a request that lacks only its server and its credentials. Runs in the definition worker. */
 import { Failure } from "../../errors/failure.ts";
-import { isHeaderName, isHeaderValue, isReservedHeader } from "./header-rules.ts";
+import { isHeaderName, isHeaderValue, isReservedHeader } from "../header-rules.ts";
 import type { BodyContent, ParameterPlan, PreparedRequest, ToolPlan } from "./plan.ts";
 import { own } from "./read-document.ts";
 import { encodeBody } from "./request-body.ts";

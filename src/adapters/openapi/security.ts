@@ -3,7 +3,7 @@
  * the server process only; the definition worker never sees a secret. No error names a secret's value.
  */
 import { Failure } from "../../errors/failure.ts";
-import { isCookieName, isHeaderName, isHeaderValue, isReservedHeader } from "./header-rules.ts";
+import { isCookieName, isHeaderName, isHeaderValue, isReservedHeader } from "../header-rules.ts";
 import type { Requirement, SecurityScheme } from "./plan.ts";
 import { isTree, own, ownText } from "./read-document.ts";
 import type { References } from "./references.ts";

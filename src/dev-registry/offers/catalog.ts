@@ -3,8 +3,9 @@ import type { EntryKind } from "../routes.ts";
 import { definitionOffers, jsonRelease } from "./definitions.ts";
 import { moduleOffers, moduleRelease } from "./modules.ts";
 import { type Offer, offer } from "./offer.ts";
+import { sampleModuleSource } from "./sample-modules.ts";
 
-const realOffers: Readonly<Record<EntryKind, readonly Offer[]>> = {
+export const realOffers: Readonly<Record<EntryKind, readonly Offer[]>> = {
   definitions: definitionOffers,
   modules: moduleOffers,
 };
@@ -12,10 +13,10 @@ const realOffers: Readonly<Record<EntryKind, readonly Offer[]>> = {
 /** Samples are made once and kept: their hashes cost more than their memory. */
 const samples: Readonly<Record<EntryKind, Offer[]>> = { definitions: [], modules: [] };
 
-export function offersOf(kind: EntryKind, sampleCount: number): readonly Offer[] {
+export function sampleOffers(kind: EntryKind, count: number): readonly Offer[] {
   const made = samples[kind];
-  while (made.length < sampleCount) made.push(makers[kind](made.length + 1));
-  return [...realOffers[kind], ...made.slice(0, sampleCount)];
+  while (made.length < count) made.push(makers[kind](made.length + 1));
+  return made.slice(0, count);
 }
 
 const makers: Readonly<Record<EntryKind, (number: number) => Offer>> = {
@@ -36,9 +37,9 @@ const makers: Readonly<Record<EntryKind, (number: number) => Offer>> = {
       id: `sample-${number}`,
       name: `Sample ${number}`,
       type: number % 2 === 0 ? ("environment" as const) : ("adapter" as const),
-      description: "A generated module that does nothing",
+      description: "A generated module that says what it was asked",
     };
-    const releases = [moduleRelease(about, "1.0.0", "export {};\n")];
+    const releases = [moduleRelease(about, "1.0.0", sampleModuleSource(about.type, "1.0.0"))];
     return offer({ ...about, latestVersion: "1.0.0", releases });
   },
 };

@@ -1,23 +1,29 @@
 /**
- * The source of the adapter module on offer: CSV tables as tools. It needs no network and no other package, and does what an
- * adapter does: makes tools of a document, holds a service ready, answers calls.
+ * The source of the adapter module on offer: CSV tables as tools. It needs no network and no other package, and does what the
+ * contract of modules asks of an adapter (src/sdk/sdk.ts): makes tools of a document, holds a service ready, answers calls.
  */
 
 const header = `/** CSV tables as tools: the first line names the columns, every other line is a row. */
 
-/** The tools of a document, and the text from which a service is made ready later. */
-export function generateDefinition({ document }) {
+/** @type {import("troupe/sdk").AdapterModule} */
+const csvTables = {
+  type: "adapter",
+  setup: () => ({ generateDefinition, hydrate, invoke }),
+};
+
+export default csvTables;
+
+/** The tools of a document; the plan is the document itself. */
+function generateDefinition({ document }) {
   const { columns } = read(document);
   return { name: "CSV table", description: \`Rows with \${columns.join(", ")}\`, tools: tools(columns), plan: document };
 }
 
-export function hydrate({ plan }) {
+function hydrate({ plan }) {
   return read(plan);
 }
 
-export function dehydrate() {}
-
-export function invoke(table, { toolId, parameters = {} }) {
+function invoke(table, { toolId, parameters }) {
   switch (toolId) {
     case "findRows": {
       const wanted = Object.entries(parameters.where ?? {});
@@ -30,8 +36,13 @@ const countRows = `    case "countRows":
 `;
 
 const footer = `    default:
-      throw new Error(\`There is no tool "\${toolId}"\`);
+      throw refusal(\`There is no tool "\${toolId}"\`);
   }
+}
+
+/** The caller's fault, and answered as such. */
+function refusal(message) {
+  return Object.assign(new Error(message), { code: "invalid_request" });
 }
 
 /** Quoted fields may hold commas, doubled quotes and line breaks. */
@@ -43,7 +54,7 @@ function read(text) {
     if (end !== ",") lines.push([]);
   }
   const [columns, ...others] = lines.filter((fields) => fields.some((field) => field !== ""));
-  if (columns === undefined) throw new Error("The document has no line with the names of the columns");
+  if (columns === undefined) throw refusal("The document has no line with the names of the columns");
   const row = (fields) => Object.fromEntries(columns.map((column, index) => [column, fields[index] ?? ""]));
   return { columns, rows: others.map(row) };
 }

@@ -11,8 +11,16 @@ export interface ModuleDescription {
   readonly description: string;
 }
 
+export interface ModuleToPack extends ModuleDescription {
+  readonly version: string;
+  /** Of index.js, its main file. */
+  readonly source: string;
+  /** `>=0.1.0` when not given. */
+  readonly engines?: string;
+}
+
 /** The range of servers the modules run in. */
-const engines = ">=0.1.0";
+const enginesDefault = ">=0.1.0";
 
 const csvTable: ModuleDescription = {
   id: "csv-table",
@@ -34,20 +42,29 @@ export const moduleOffers: readonly Offer[] = [
 ];
 
 export function moduleRelease(module: ModuleDescription, version: string, source: string): Release {
+  const content = moduleArchive({ ...module, version, source });
+  return release({ version, ...moduleFile(module.id, version), content, engines: enginesDefault });
+}
+
+export function moduleFile(id: string, version: string): Pick<Release, "fileName" | "mediaType"> {
+  return { fileName: `${id}-${version}.tgz`, mediaType: "application/gzip" };
+}
+
+/** The package as bytes: package.json, index.js and an icon. */
+export function moduleArchive({ version, source, engines = enginesDefault, ...module }: ModuleToPack): Buffer {
+  const { id, name, type, description } = module;
   const manifest = {
-    name: `troupe-module-${module.id}`,
+    name: `troupe-module-${id}`,
     version,
-    description: module.description,
+    description,
     license: "Apache-2.0",
     type: "module",
     exports: "./index.js",
-    troupe: { ...module, engines, main: "index.js", icon: "icon.png" },
+    troupe: { id, name, type, description, engines, main: "index.js", icon: "icon.png" },
   };
-  const content = packTgz([
+  return packTgz([
     { path: "package/package.json", content: `${JSON.stringify(manifest, null, 2)}\n` },
     { path: "package/index.js", content: source },
-    { path: "package/icon.png", content: pngIcon(module.id) },
+    { path: "package/icon.png", content: pngIcon(id) },
   ]);
-  const fileName = `${module.id}-${version}.tgz`;
-  return release({ version, fileName, mediaType: "application/gzip", content, engines });
 }

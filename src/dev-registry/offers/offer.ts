@@ -21,8 +21,8 @@ export interface Release {
   readonly fileName: string;
   readonly mediaType: string;
   readonly bytes: Buffer;
-  /** SHA-256 of the bytes, lower-case hex. */
-  readonly hash: string;
+  /** As the descriptor says: SHA-256 of the bytes in lower-case hex, unless it was published otherwise; null: left out. */
+  readonly hash: string | null;
   /** Modules only: a semver range of the server. */
   readonly engines?: string;
 }
@@ -32,10 +32,12 @@ export function offer(given: Omit<Offer, "icon">): Offer {
   return { ...given, icon: { bytes, hash: sha256(bytes) } };
 }
 
-export function release(given: Omit<Release, "hash" | "bytes"> & { readonly content: string | Buffer }): Release {
-  const { content, ...others } = given;
+export function release(
+  given: Omit<Release, "hash" | "bytes"> & { readonly content: string | Buffer; readonly hash?: string | null },
+): Release {
+  const { content, hash, ...others } = given;
   const bytes = Buffer.from(content);
-  return { ...others, bytes, hash: sha256(bytes) };
+  return { ...others, bytes, hash: hash === undefined ? sha256(bytes) : hash };
 }
 
 function sha256(bytes: Buffer): string {

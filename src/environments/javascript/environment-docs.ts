@@ -2,15 +2,10 @@
  * The page an agent reads before it writes process code. What it promises is held by the executor contract and by
  * test/examples; the numbers that settings can change are parameters.
  */
-import { codeCharactersMax, toolCallsInFlightMax } from "../../limits.ts";
+import { type EnvironmentBounds, failureTable, limitsSection } from "../page-sections.ts";
 import { declarations } from "./declarations.ts";
 
-export interface EnvironmentBounds {
-  readonly timeoutMs: number;
-  readonly memoryMb: number;
-  readonly outputBytes: number;
-  readonly toolTimeoutMs: number;
-}
+export type { EnvironmentBounds };
 
 /** As long as no setting says otherwise. */
 export const environmentBoundsDefault: EnvironmentBounds = {
@@ -22,7 +17,7 @@ export const environmentBoundsDefault: EnvironmentBounds = {
 
 /** Markdown. */
 export function environmentDocs(bounds: EnvironmentBounds = environmentBoundsDefault): string {
-  return [introduction, globals, outputRules, limits(bounds), errors, examples].join("\n");
+  return [introduction, globals, outputRules, limitsSection(bounds), errors, examples].join("\n");
 }
 
 const introduction = `\
@@ -59,36 +54,12 @@ const outputRules = `\
 - A value that JSON cannot hold (a BigInt, a circle) fails the run. What was output before is kept.
 `;
 
-function limits(bounds: EnvironmentBounds): string {
-  return `\
-## Limits
-
-| what | bound |
-|---|---|
-| code | ${codeCharactersMax} characters |
-| running time | \`timeoutMs\` of the request, else ${bounds.timeoutMs} ms; counted from the start of the run |
-| memory | ${bounds.memoryMb} MB |
-| output as JSON; stdout; stderr | ${bounds.outputBytes} bytes each |
-| tool calls in flight | ${toolCallsInFlightMax}; start more when some have finished |
-| one tool call | ${bounds.toolTimeoutMs} ms |
-
-\`envConfig.limits\` of the request, \`{"memoryMb": 64, "cpuMs": 1000}\`, may lower memory and processor time, never raise them.
-`;
-}
-
 const errors = `\
 ## Errors
 
 A tool call that fails throws an Error with \`message\`, \`code\` and \`status\`:
 
-| code | status | when |
-|---|---|---|
-| invalid_request | 400 | the parameters do not fit the tool's input schema; the message names them |
-| not_found | 404 | no such service or tool |
-| conflict | 409 | the service or the tool is disabled, or its definition is stale |
-| upstream_failed | 502 | the target could not be reached or its answer could not be used |
-| unavailable | 503 | the adapter is not available now |
-| timeout | 504 | the target did not answer in time |
+${failureTable}
 
 An uncaught error fails the process: its message becomes \`error\` of the snapshot, and the stack with your line numbers goes to
 stderr. A run also fails with a syntax error (line and column are in the message), over a limit, and at once when it waits for

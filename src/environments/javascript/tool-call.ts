@@ -1,5 +1,5 @@
 /** How process code calls one tool: the expression, and the example with its parameters. */
-import { escapedJson, foreignJson, isIdentifier, propertyName, stringLiteral } from "./foreign-text.ts";
+import { escapedJson, foreignJson, isIdentifier, propertyName, stringLiteral } from "../foreign-text.ts";
 
 /** Parameters shown in one example, as text. */
 const exampleCharactersMax = 4_000;

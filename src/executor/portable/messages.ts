@@ -41,7 +41,7 @@ const childMessage = z.discriminatedUnion("type", [
   /** Waiting for a run; `usedMb` is its resident memory. */
   z.strictObject({ type: z.literal("ready"), usedMb: z.number() }),
   z.strictObject({ type: z.literal("started") }),
-  /** The TypeScript parser gets the code now: native, and the one thing that nested code can crash. */
+  /** A native parser gets the code now: the one thing that nested code can crash. */
   z.strictObject({ type: z.literal("transpiling"), done: z.boolean() }),
   z.strictObject({ type: z.literal("stdout"), text: z.string() }),
   z.strictObject({ type: z.literal("stderr"), text: z.string() }),
@@ -53,6 +53,8 @@ const childMessage = z.discriminatedUnion("type", [
     serviceId: name,
     toolId: name,
     parameters: z.string().max(toolParametersCharactersMax).optional(),
+    /** The name is spelled as the program's language has it. */
+    spelling: z.literal("snake_case").optional(),
   }),
   z.strictObject({
     type: z.literal("ended"),

@@ -81,6 +81,7 @@ export class RunSession {
       case "call":
         return this.#call(message);
       case "ended":
+        if (message.result === "stopped" && !this.#stopping) return "lied";
         if (message.result === "success") this.#end({ kind: "success", output: this.#output.toJson() });
         else if (message.result === "stopped") this.#end({ kind: "stopped", output: this.#output.toJson() });
         else this.fail(message.result, message.error);
@@ -115,7 +116,7 @@ export class RunSession {
     ) {
       this.fail("memory", `The program needs more memory than its limit of ${this.request.limits.memoryMb} MB`);
     } else if (this.#transpiling && killedFor === undefined && signal !== "SIGKILL") {
-      this.fail("syntax", "Syntax error: the code is nested too deeply for the TypeScript parser");
+      this.fail("syntax", "Syntax error: the code is nested too deeply for the parser");
     } else {
       const how = signal === null ? `code ${code}` : `signal ${signal}`;
       this.fail("executor_crashed", `The executor process of this run ended with ${how}`);
@@ -130,14 +131,20 @@ export class RunSession {
     return "lied";
   }
 
-  #call({ callId, serviceId, toolId, parameters }: Extract<ChildMessage, { type: "call" }>): Reaction {
+  #call({ callId, serviceId, toolId, parameters, spelling }: Extract<ChildMessage, { type: "call" }>): Reaction {
     if (callId <= this.#callLast || this.#callsWaiting.size >= toolCallsInFlightMax) return "lied";
     if (parameters !== undefined && jsonDepth(parameters) > runOutputDepthMax) return "lied";
     const value = parameters === undefined ? undefined : parseJson(parameters);
     if (value === notJson) return "lied";
     this.#callLast = callId;
     this.#callsWaiting.add(callId);
-    this.#events.toolCall({ callId, serviceId, toolId, parameters: value });
+    this.#events.toolCall({
+      callId,
+      serviceId,
+      toolId,
+      parameters: value,
+      ...(spelling !== undefined && { spelling }),
+    });
     return "goes-on";
   }
 

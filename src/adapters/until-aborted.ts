@@ -1,5 +1,5 @@
 /** Waits for work that others may be waiting for too: giving up leaves it running. */
-import { Failure } from "../../errors/failure.ts";
+import { Failure } from "../errors/failure.ts";
 
 export function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return work;

@@ -1,0 +1,136 @@
+/**
+ * The tools of an MCP server, over streamable HTTP or the standard input and output of a process. Documents are read in a worker and
+ * parameters checked by the shared checks; the server keeps credentials, sessions and processes.
+ */
+import { documentParseMs, documentWorkerIdleMs, documentWorkerMemoryMb } from "../../limits.ts";
+import type {
+  Adapter,
+  Definition,
+  DiscoveryTarget,
+  HydratedService,
+  Hydration,
+  PlanReference,
+  ToolSchemas,
+} from "../../ports/adapter.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Fetcher } from "../../ports/fetcher.ts";
+import type { Log } from "../../ports/log.ts";
+import type { ParameterChecks } from "../../ports/parameter-checks.ts";
+import { openSupervisedWorker, type SupervisedWorker } from "../worker/supervised-worker.ts";
+import { Connection } from "./connection.ts";
+import { discoverTools } from "./discovery.ts";
+import type { DocumentInput } from "./document-worker.ts";
+import { McpService } from "./mcp-service.ts";
+import { PlanCache, toolOf } from "./plan.ts";
+import { requireAllowed, type ServerAddress } from "./server-address.ts";
+import type { SessionParts } from "./session.ts";
+import { targetOf } from "./settings.ts";
+import { StdioProcesses } from "./stdio-processes.ts";
+
+export interface McpAdapterOptions {
+  readonly fetcher: Fetcher;
+  /** Whoever opened them closes them. */
+  readonly parameterChecks: ParameterChecks;
+  /** Executables that may be started, spelled as definitions spell them: absolute paths, or names found on the PATH of this server. */
+  readonly stdioCommands: readonly string[];
+  /** Of this server, told to MCP servers. */
+  readonly version?: string;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export async function openMcpAdapter(options: McpAdapterOptions): Promise<Adapter> {
+  return new McpAdapter(options);
+}
+
+/** The extension follows this file's own, so that the built package starts its built worker. */
+const workerEntry = new URL(
+  `./document-worker${import.meta.url.slice(import.meta.url.lastIndexOf("."))}`,
+  import.meta.url,
+);
+
+class McpAdapter implements Adapter {
+  readonly id = "mcp";
+  readonly #options: McpAdapterOptions;
+  readonly #parts: SessionParts;
+  readonly #documents: SupervisedWorker;
+  readonly #plans = new PlanCache();
+  readonly #processes = new StdioProcesses();
+  readonly #connections = new Set<Connection>();
+  /** Sessions that are on their way out. */
+  readonly #endings = new Set<Promise<void>>();
+
+  constructor(options: McpAdapterOptions) {
+    const { fetcher, version = "0.0.0", clock, log } = options;
+    this.#options = options;
+    this.#parts = { fetcher, processes: this.#processes, version, clock, log };
+    this.#documents = openSupervisedWorker({
+      name: "MCP document worker",
+      entry: workerEntry,
+      memoryMb: documentWorkerMemoryMb,
+      idleMs: documentWorkerIdleMs,
+      clock,
+      log,
+    });
+  }
+
+  async define({ text }: { readonly text: string }): Promise<Definition> {
+    return (await this.#read("define", text)) as Definition;
+  }
+
+  discover(target: DiscoveryTarget): Promise<string> {
+    const address = async (document: string, signal: AbortSignal) =>
+      (await this.#read("address", document, signal)) as ServerAddress;
+    return discoverTools({ ...this.#parts, stdioCommands: this.#options.stdioCommands, address }, target);
+  }
+
+  async describe(plan: PlanReference, toolId: string): Promise<ToolSchemas> {
+    const { inputSchema, outputSchema } = toolOf(await this.#plans.read(plan), toolId);
+    return { inputSchema, outputSchema };
+  }
+
+  /** Opens the session, so that a server which cannot be reached or will not have us is known at once. */
+  async hydrate(hydration: Hydration): Promise<HydratedService> {
+    const { parameterChecks, stdioCommands, clock } = this.#options;
+    const { address } = await this.#plans.read(hydration.plan);
+    const target = targetOf(address, hydration.config, hydration.secrets);
+    requireAllowed(target.address, stdioCommands);
+    const parts = { ...this.#parts, log: logOf(this.#options.log, hydration.serviceId) };
+    const connection = new Connection(parts, target);
+    this.#connections.add(connection);
+    const closed = (ending: Promise<void>) => this.#closed(connection, ending);
+    try {
+      await connection.session();
+    } catch (error) {
+      closed(connection.close());
+      throw error;
+    }
+    return new McpService({ hydration, target, connection, plans: this.#plans, parameterChecks, clock, closed });
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#connections].map((connection) => connection.close()));
+    await Promise.all([...this.#endings, this.#processes.close(), this.#documents.close()]);
+  }
+
+  #closed(connection: Connection, ending: Promise<void>): void {
+    this.#connections.delete(connection);
+    this.#endings.add(ending);
+    void ending.finally(() => this.#endings.delete(ending));
+  }
+
+  #read(method: "define" | "address", text: string, signal?: AbortSignal): Promise<unknown> {
+    const input: DocumentInput = { text };
+    return this.#documents.call({ method, input, timeoutMs: documentParseMs, subject: "MCP definition", signal });
+  }
+}
+
+/** Whatever is logged of a session names its service. */
+function logOf(log: Log, serviceId: string): Log {
+  return {
+    debug: (event, message, fields) => log.debug(event, message, { serviceId, ...fields }),
+    info: (event, message, fields) => log.info(event, message, { serviceId, ...fields }),
+    warn: (event, message, fields) => log.warn(event, message, { serviceId, ...fields }),
+    error: (event, message, fields) => log.error(event, message, { serviceId, ...fields }),
+  };
+}

@@ -1,0 +1,56 @@
+/** The standard error of an MCP server in our log: a few lines a second, cut to size, without the secrets it was given. */
+import { mcpLogLineCharactersMax, mcpLogLinesPerSecondMax } from "../../limits.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Log } from "../../ports/log.ts";
+import { type StdioAddress, shownServer } from "./server-address.ts";
+import type { Target } from "./settings.ts";
+
+export interface StderrLogOptions {
+  readonly address: StdioAddress;
+  readonly target: Target;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export class StderrLog {
+  readonly #options: StderrLogOptions;
+  #rest = "";
+  #lastLine = "";
+  #second = 0;
+  #lines = 0;
+  #dropped = 0;
+
+  constructor(options: StderrLogOptions) {
+    this.#options = options;
+  }
+
+  /** Not masked. */
+  get lastLine(): string {
+    return this.#rest.trim() === "" ? this.#lastLine : this.#rest;
+  }
+
+  push(chunk: Buffer): void {
+    const lines = (this.#rest + chunk.toString("utf8")).split("\n");
+    // Of a line without end only its beginning is kept.
+    this.#rest = (lines.pop() ?? "").slice(0, mcpLogLineCharactersMax);
+    for (const line of lines) {
+      if (line.trim() === "") continue;
+      this.#lastLine = line.slice(0, mcpLogLineCharactersMax);
+      this.#write(line);
+    }
+  }
+
+  #write(line: string): void {
+    const { address, target, clock, log } = this.#options;
+    const second = Math.floor(clock.monotonic() / 1_000);
+    if (second !== this.#second) {
+      if (this.#dropped > 0) log.warn("mcp-stderr-dropped", `${shownServer(address)}: ${this.#dropped} lines left out`);
+      this.#second = second;
+      this.#lines = 0;
+      this.#dropped = 0;
+    }
+    this.#lines += 1;
+    if (this.#lines > mcpLogLinesPerSecondMax) this.#dropped += 1;
+    else log.info("mcp-stderr", `${shownServer(address)}: ${target.quote(line, mcpLogLineCharactersMax)}`);
+  }
+}
