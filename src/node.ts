@@ -135,6 +135,7 @@ export async function openNode({ settings, clock, log, onFatal }: NodeOptions): 
     const access = new Registries(registryParts);
     const launcher = new RunQueue({
       executor: environment,
+      held: true,
       clock,
       concurrency: settings.SERVICE_PROCESS_CONCURRENCY,
       queueMax: settings.SERVICE_PROCESS_QUEUE_MAX,
@@ -158,7 +159,10 @@ export async function openNode({ settings, clock, log, onFatal }: NodeOptions): 
       log,
     });
     await system.start();
-    await startModules({ modules, builtins, updates, packages, clock, log });
+    const started = await startModules({ modules, builtins, updates, packages, clock, log });
+    // The active environment may be a package: what is queued waits for it.
+    if (environment.moduleId === undefined) void started.packages.then(() => launcher.begin());
+    else launcher.begin();
     closers.add(
       startAutoUpdate({
         modules,

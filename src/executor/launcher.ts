@@ -25,6 +25,8 @@ export interface LauncherOptions {
   readonly queueMax: number;
   readonly limits: RunLimits;
   readonly toolTimeoutMs: number;
+  /** Admits nobody before `begin`: what was queued before a restart must not meet an executor that is not ready yet. */
+  readonly held?: boolean;
   /** Rejects with Failure. */
   readonly callTool: (call: ToolCall, context: ToolCallContext) => Promise<unknown>;
   /** In [0, 1): seeds of the programs. */
@@ -52,10 +54,18 @@ export class RunQueue implements Launcher {
   readonly #executing = new Map<string, Executing>();
   #reserved = 0;
   #draining = false;
+  #held: boolean;
   #whenIdle: (() => void) | undefined;
 
   constructor(options: LauncherOptions) {
     this.#options = options;
+    this.#held = options.held ?? false;
+  }
+
+  /** The executor is ready. */
+  begin(): void {
+    this.#held = false;
+    this.#admit();
   }
 
   reserve(): () => void {
@@ -164,6 +174,7 @@ export class RunQueue implements Launcher {
       if (this.#executing.size === 0) this.#whenIdle?.();
       return;
     }
+    if (this.#held) return;
     for (const [name, { admitted }] of this.#waiting) {
       if (this.#admitted.size + this.#executing.size >= this.#options.concurrency) return;
       this.#waiting.delete(name);

@@ -23,7 +23,8 @@ export interface ModuleStartOptions {
   readonly log: Log;
 }
 
-export async function startModules(options: ModuleStartOptions): Promise<void> {
+/** Resolves when built-ins are in service; `packages` does when the others have been tried. Neither waits for a module that hangs. */
+export async function startModules(options: ModuleStartOptions): Promise<{ readonly packages: Promise<void> }> {
   const { modules, builtins, clock, log } = options;
   for (const builtin of builtins) {
     const context = ownContext("start", clock);
@@ -36,7 +37,7 @@ export async function startModules(options: ModuleStartOptions): Promise<void> {
     }
   }
   await removeLeftovers(modules, options.packages);
-  void startPackages(options);
+  return { packages: startPackages(options) };
 }
 
 async function startPackages({ updates, clock, log }: ModuleStartOptions): Promise<void> {

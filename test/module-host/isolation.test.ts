@@ -1,6 +1,6 @@
 /** What each layer says it refuses, tried from inside a module. */
 
-import { writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { createServer } from "node:net";
 import { join } from "node:path";
@@ -109,6 +109,7 @@ it("tries what would work: without a layer most attempts succeed", async () => {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   onTestFinished(() => void server.close());
   const { port } = server.address() as AddressInfo;
+  onTestFinished(() => rmSync("/tmp/troupe-escape", { force: true }));
   const host = await openHost({ layers: [], unsandboxed: true });
   const { service } = await openService(host, writeAttempts());
   const refused: string[] = [];
