@@ -117,5 +117,5 @@ function explain(error: unknown, target: Target): Failure {
   if (!wantsSecrets || target.address.kind !== "http") return failure;
   const { origin, pathname } = new URL(target.address.url);
   const way = `install the service with the inline definition {"url": "${origin}${pathname}"}, set its secrets, then sync it`;
-  return new Failure(failure.kind, `${failure.message}: ${way}`, { cause: error });
+  return new Failure(failure.kind, `${failure.message}: ${way}`);
 }

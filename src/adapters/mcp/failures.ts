@@ -23,17 +23,17 @@ export function toFailure(error: unknown, what: string, target: Target): Failure
   if (isFailure(error)) {
     return error.kind === "too_large" ? new Failure("upstream_failed", `${what}: ${error.message}`) : error;
   }
-  if (error instanceof HttpRefusal) return upstream(`${what}: ${refusalText(error, target)}`, error);
+  if (error instanceof HttpRefusal) return upstream(`${what}: ${refusalText(error, target)}`);
   if (error instanceof McpError) {
     const words = quoted(error.message.replace(/^MCP error -?\d+: /, ""), target);
     const kind = error.code === ErrorCode.InvalidParams ? "invalid_request" : "upstream_failed";
-    return new Failure(kind, `${what}: the MCP server answered with error ${error.code}${words}`, { cause: error });
+    return new Failure(kind, `${what}: the MCP server answered with error ${error.code}${words}`);
   }
   if (error instanceof TypeError || error instanceof ReferenceError || !(error instanceof Error)) throw error;
   if (error.name.endsWith("ZodError"))
-    return upstream(`${what}: the MCP server's answer is not of the protocol's form`, error);
-  if (error instanceof SyntaxError) return upstream(`${what}: the MCP server's answer is not valid JSON`, error);
-  return upstream(`${what}: ${target.quote(error.message, mcpErrorCharactersMax)}`, error);
+    return upstream(`${what}: the MCP server's answer is not of the protocol's form`);
+  if (error instanceof SyntaxError) return upstream(`${what}: the MCP server's answer is not valid JSON`);
+  return upstream(`${what}: ${target.quote(error.message, mcpErrorCharactersMax)}`);
 }
 
 function refusalText({ status, words }: HttpRefusal, target: Target): string {
@@ -49,6 +49,7 @@ function quoted(words: string, target: Target): string {
   return text === "" ? "" : ` ("${text}")`;
 }
 
-function upstream(message: string, cause: unknown): Failure {
-  return new Failure("upstream_failed", message, { cause });
+/** Without a cause: it would hold the server's words as they came, secrets of ours among them, and causes are logged. */
+function upstream(message: string): Failure {
+  return new Failure("upstream_failed", message);
 }

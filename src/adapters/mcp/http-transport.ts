@@ -14,7 +14,7 @@ import {
   type RequestId,
 } from "@modelcontextprotocol/sdk/types.js";
 import { Failure } from "../../errors/failure.ts";
-import { mcpErrorCharactersMax, mcpNoticeMs, mcpPageBytesMax } from "../../limits.ts";
+import { mcpNoticeMs, mcpPageBytesMax } from "../../limits.ts";
 import type { Fetcher, OutboundAnswer } from "../../ports/fetcher.ts";
 import { essence, joinedEvents } from "./event-stream.ts";
 import { HttpRefusal } from "./http-refusal.ts";
@@ -153,7 +153,8 @@ function response({ status, headers, body }: OutboundAnswer): Response {
 /** Servers put a JSON-RPC error into the body, or a sentence. */
 function refusal({ status, headers, body }: OutboundAnswer, inSession: boolean): HttpRefusal {
   const type = essence(headers["content-type"] ?? "");
-  const text = new TextDecoder().decode(body.subarray(0, 8 * mcpErrorCharactersMax));
+  // Whole: whoever masks the secrets in it must not find one cut in two.
+  const text = new TextDecoder().decode(body);
   if (type === "text/plain") return new HttpRefusal(status, text, inSession);
   return new HttpRefusal(status, type === "application/json" ? errorMessage(text) : "", inSession);
 }

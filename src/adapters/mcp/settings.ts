@@ -1,5 +1,6 @@
 /** What is read from configuration and secrets. Their values were held against their schemas; what those cannot say is refused here. */
 import { Failure } from "../../errors/failure.ts";
+import { credentialCharactersMax } from "../../limits.ts";
 import { isHeaderName, isHeaderValue, isReservedHeader } from "../header-rules.ts";
 import { withoutCredentials } from "../masking.ts";
 import { readEnvironment, readServerUrl, type ServerAddress } from "./server-address.ts";
@@ -26,14 +27,23 @@ export function targetOf(address: ServerAddress, config: Settings, secrets: Sett
   const sent = { bearerToken: secrets.bearerToken, ...members(secrets.headers), ...members(secrets.env) };
   const shared = {
     hasSecrets: Object.values(sent).some((secret) => secret !== undefined),
-    quote: (text: string, charactersMax: number) =>
-      shortened(withoutCredentials({ text: text.slice(0, 4 * charactersMax) }, sent).text ?? "", charactersMax),
+    quote: (text: string, charactersMax: number) => shortened(masked(text, sent), charactersMax),
   };
   if (address.kind === "stdio") {
     return { ...shared, address, headers: {}, env: { ...address.env, ...readEnvironment(secrets.env, "secrets") } };
   }
   const configured = config.url === undefined ? address : { ...address, url: readServerUrl(config.url) };
   return { ...shared, address: configured, headers: settingsHeaders(config, secrets), env: {} };
+}
+
+/** Of a longer text only this much is looked at, and the end of that is left out: a secret may be cut there, and would not be recognised. */
+export const lookedAtCharactersMax = 256 * 1024;
+/** The longest spelling of the longest credential: each character escaped twice. */
+const cutSecretCharactersMax = 5 * credentialCharactersMax;
+
+function masked(text: string, sent: Settings): string {
+  const clean = withoutCredentials({ text: text.slice(0, lookedAtCharactersMax) }, sent).text ?? "";
+  return text.length <= lookedAtCharactersMax ? clean : clean.slice(0, -cutSecretCharactersMax);
 }
 
 export function timeoutMsOf({ timeoutMs }: Settings): number {

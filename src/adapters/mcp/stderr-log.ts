@@ -3,7 +3,7 @@ import { mcpLogLineCharactersMax, mcpLogLinesPerSecondMax } from "../../limits.t
 import type { Clock } from "../../ports/clock.ts";
 import type { Log } from "../../ports/log.ts";
 import { type StdioAddress, shownServer } from "./server-address.ts";
-import type { Target } from "./settings.ts";
+import { lookedAtCharactersMax, type Target } from "./settings.ts";
 
 export interface StderrLogOptions {
   readonly address: StdioAddress;
@@ -31,11 +31,10 @@ export class StderrLog {
 
   push(chunk: Buffer): void {
     const lines = (this.#rest + chunk.toString("utf8")).split("\n");
-    // Of a line without end only its beginning is kept.
-    this.#rest = (lines.pop() ?? "").slice(0, mcpLogLineCharactersMax);
+    this.#rest = kept(lines.pop() ?? "");
     for (const line of lines) {
       if (line.trim() === "") continue;
-      this.#lastLine = line.slice(0, mcpLogLineCharactersMax);
+      this.#lastLine = kept(line);
       this.#write(line);
     }
   }
@@ -53,4 +52,12 @@ export class StderrLog {
     if (this.#lines > mcpLogLinesPerSecondMax) this.#dropped += 1;
     else log.info("mcp-stderr", `${shownServer(address)}: ${target.quote(line, mcpLogLineCharactersMax)}`);
   }
+}
+
+/**
+ * Of a line without end only the beginning. One character more than is looked at: so whoever masks knows that it was cut, and that a
+ * secret may have been cut with it.
+ */
+function kept(line: string): string {
+  return line.slice(0, lookedAtCharactersMax + 1);
 }
