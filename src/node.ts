@@ -114,7 +114,14 @@ export async function openNode({ settings, clock, log, onFatal }: NodeOptions): 
       environment,
       clock,
       log,
-      onFailed: (id, hash, reason) => void updates.failed(id, hash, reason, ownContext("module-failed", clock)),
+      onFailed: (id, hash, reason) => {
+        updates.failed(id, hash, reason, ownContext("module-failed", clock)).catch((error: unknown) => {
+          log.error("module-failure-not-stored", "What is to follow from the failure of a module was not decided", {
+            moduleId: id,
+            error,
+          });
+        });
+      },
     });
     closers.add(() => runtime.close());
 

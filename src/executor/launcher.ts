@@ -54,6 +54,7 @@ export class RunQueue implements Launcher {
   readonly #executing = new Map<string, Executing>();
   #reserved = 0;
   #draining = false;
+  #stopping = false;
   #held: boolean;
   #whenIdle: (() => void) | undefined;
 
@@ -124,6 +125,7 @@ export class RunQueue implements Launcher {
     );
     this.#admitted.delete(name);
     this.#executing.set(name, { handle, stdout, stderr });
+    if (this.#stopping) handle.stop();
     if (launch.timeoutMs !== null && Number.isFinite(launch.timeoutMs)) {
       cancelTimer = clock.after(Math.ceil(launch.timeoutMs), () => {
         timedOut = true;
@@ -156,8 +158,9 @@ export class RunQueue implements Launcher {
     });
   }
 
-  /** Ends every running program; each is reported `stopped`. */
+  /** Ends every running program, and those that are about to; each is reported `stopped`. */
   stopAll(): void {
+    this.#stopping = true;
     for (const { handle } of this.#executing.values()) handle.stop();
   }
 
@@ -171,7 +174,8 @@ export class RunQueue implements Launcher {
 
   #admit(): void {
     if (this.#draining) {
-      if (this.#executing.size === 0) this.#whenIdle?.();
+      // An admitted one is about to execute, or gives its slot back.
+      if (this.#admitted.size + this.#executing.size === 0) this.#whenIdle?.();
       return;
     }
     if (this.#held) return;

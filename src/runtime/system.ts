@@ -146,8 +146,11 @@ export class System implements CellHost {
     return text;
   }
 
+  /** What an effect learns after the stop has nobody to tell; the next start decides from the stored state what became of it. */
   report(address: Address, message: unknown): void {
-    this.#cellFor(address, true).tell(message, true);
+    const { cells } = this.#known(address);
+    if (!this.#accepting && !cells.has(address.key)) this.deadLetter(address, "stopped", message);
+    else this.#cellFor(address, true).tell(message, true);
   }
 
   /** The last committed state, without waiting for a turn and without bringing the actor into memory. */

@@ -29,7 +29,8 @@ describe("draining under load", () => {
       });
       await new Promise((resolve) => setTimeout(resolve, 500));
       const started = Date.now();
-      expect(await server.kill("SIGTERM")).toBe(0);
+      const code = await server.kill("SIGTERM");
+      expect(code, server.lines.slice(-15).join("\n")).toBe(0);
       stopping = true;
       await Promise.all(writers);
       expect(Date.now() - started).toBeLessThan(20_000);

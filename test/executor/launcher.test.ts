@@ -200,4 +200,38 @@ describe("the run queue", () => {
     await drained;
     expect(admitted).toEqual([1]);
   });
+
+  it("drains: an admitted run that has not begun to execute is waited for, and stopped when all are", async () => {
+    const { queue, enqueue, execute } = openQueue({ concurrency: 1 });
+    enqueue(1);
+    let done = false;
+    const drained = queue.drain().then(() => {
+      done = true;
+    });
+    await settle();
+    expect(done).toBe(false);
+    queue.stopAll();
+    const run = execute(1);
+    expect(run.stops).toBe(1);
+    run.end({ kind: "stopped" });
+    await drained;
+  });
+
+  it("drains at once when the admitted run gives its slot back", async () => {
+    const { queue, enqueue } = openQueue({ concurrency: 1 });
+    enqueue(1);
+    const drained = queue.drain();
+    queue.release({ processId: 1, run: 1 });
+    await drained;
+  });
+
+  it("held, admits nobody before it begins", () => {
+    const { queue, enqueue, admitted } = openQueue({ concurrency: 2, held: true });
+    enqueue(1);
+    enqueue(2);
+    enqueue(3);
+    expect(admitted).toEqual([]);
+    queue.begin();
+    expect(admitted).toEqual([1, 2]);
+  });
 });

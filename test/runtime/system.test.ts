@@ -492,4 +492,24 @@ describe("a stop", () => {
     await stopped;
     expect(await waiting).toBe("unavailable");
   });
+
+  it("an effect that reports after it makes a dead letter: nothing is thrown at whoever brought the news", async () => {
+    let tellLater: (() => void) | undefined;
+    const kind: typeof accountKind = {
+      ...accountKind,
+      perform: async (effect, self) => {
+        tellLater = () => self.tell({ type: "transferred", amount: effect.amount });
+        return undefined;
+      },
+    };
+    const { accounts, system, clock } = await openStage({ kind });
+    await accounts.ask("1", { type: "open" });
+    const waiting = refusal(accounts.ask("1", { type: "transfer", amount: 1 }));
+    await settle();
+    await system.stop(clock.monotonic());
+    expect(await waiting).toBe("unavailable");
+    expect(tellLater).toBeDefined();
+    expect(() => tellLater?.()).not.toThrow();
+    expect(system.deadLetters.counts()).toMatchObject({ stopped: expect.any(Number) });
+  });
 });
