@@ -152,6 +152,18 @@ describe("a session", () => {
     expect(ends).toEqual([expect.objectContaining({ reason })]);
   });
 
+  it.each([
+    ["a crash of its own", { code: null, signal: "SIGSEGV" }, "syntax"],
+    ["an exit of its own", { code: 134, signal: null }, "syntax"],
+    ["a kill from outside", { code: null, signal: "SIGKILL" }, "executor_crashed"],
+    ["the end of the server that forked it", { code: null, signal: null }, "executor_crashed"],
+  ] as const)("lost in the parser by %s, is judged by that", (_, how, reason) => {
+    const { run, take, ends } = session();
+    take(started, { type: "transpiling", done: false });
+    run.lost({ ...how, lastWords: "", killedFor: undefined });
+    expect(ends).toEqual([expect.objectContaining({ reason })]);
+  });
+
   it("answers only calls that wait, once", () => {
     const { run, take } = session();
     take(started, call(1));

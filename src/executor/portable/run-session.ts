@@ -115,11 +115,11 @@ export class RunSession {
       /out of memory|memory allocation|bad_alloc|cannot allocate memory/i.test(lastWords)
     ) {
       this.fail("memory", `The program needs more memory than its limit of ${this.request.limits.memoryMb} MB`);
-    } else if (this.#transpiling && killedFor === undefined && signal !== "SIGKILL") {
+    } else if (this.#transpiling && killedFor === undefined && endedByItself(departure)) {
       this.fail("syntax", "Syntax error: the code is nested too deeply for the parser");
     } else {
-      const how = signal === null ? `code ${code}` : `signal ${signal}`;
-      this.fail("executor_crashed", `The executor process of this run ended with ${how}`);
+      const how = signal !== null ? `with signal ${signal}` : code !== null ? `with code ${code}` : "with its server";
+      this.fail("executor_crashed", `The executor process of this run ended ${how}`);
     }
   }
 
@@ -153,6 +153,11 @@ export class RunSession {
     this.#over = true;
     this.#events.ended(this.#stopping ? { kind: "stopped", output: end.output } : end);
   }
+}
+
+/** Neither killed from outside nor gone together with the server that forked it, whose end says nothing of the program. */
+function endedByItself({ code, signal }: Departure): boolean {
+  return signal !== "SIGKILL" && (code !== null || signal !== null);
 }
 
 /** `Departure.killedFor` of a child that the memory watch ended. */
