@@ -58,7 +58,8 @@ interface Run {
 
 interface Server {
   readonly zygote: Zygote;
-  state: "starting" | "ready" | "leaving";
+  /** `lost`: it takes no connections any more, and its end has not been reported yet. */
+  state: "starting" | "ready" | "leaving" | "lost";
   /** By number; the numbers count up. */
   readonly runs: Map<number, Run>;
   runsTotal: number;
@@ -193,6 +194,11 @@ class PythonExecutor implements Executor {
   #leave(server: Server, { session, link, cancelTimer }: Run, exit: RunExit, killedFor: string | undefined): void {
     cancelTimer();
     server.runs.delete(link.number);
+    // Before anybody else is sent there: the queue would be used up against a closed door.
+    if (!link.isConnected && !session.stopping && server.state === "ready") {
+      server.state = "lost";
+      server.zygote.kill("it takes no connections");
+    }
     if (!session.over) {
       if (this.#mayRetry(session)) this.#queue.unshift(session);
       else this.#ended(session, exit, killedFor);

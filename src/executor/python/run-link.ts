@@ -69,6 +69,11 @@ export class RunLink {
     return this.#options.number;
   }
 
+  /** Whether the fork server ever took the connection: one that does not is as good as gone. */
+  get isConnected(): boolean {
+    return this.#connected;
+  }
+
   /** Bytes the run has not taken yet: one that computes takes nothing. */
   get bytesWaiting(): number {
     return this.#socket.writableLength;
