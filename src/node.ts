@@ -9,6 +9,7 @@ import { processKind } from "./actors/process.ts";
 import { registryKind } from "./actors/registry.ts";
 import { resealAll } from "./actors/reseal-pass.ts";
 import { startRetention } from "./actors/retention.ts";
+import { SecretSeals } from "./actors/secret-seals.ts";
 import { serviceKind } from "./actors/service.ts";
 import { openHydrations } from "./adapters/hydrations.ts";
 import { openParameterChecks } from "./adapters/parameter-checks/parameter-checks.ts";
@@ -127,9 +128,10 @@ export async function openNode({ settings, clock, log, onFatal }: NodeOptions): 
 
     const system = new System({ store, clock, log });
     const hydrations = openHydrations(adapters);
-    const services = system.register(serviceKind, { vault, hydrations });
+    const seals = new SecretSeals(vault);
+    const services = system.register(serviceKind, { vault, seals, hydrations });
     const catalogue = new Catalogue(services);
-    const modules = system.register(moduleKind, { vault, runtime, packages, log });
+    const modules = system.register(moduleKind, { vault, seals, runtime, packages, log });
     const toolCalls = new ToolCalls({ services, catalogue, adapters, hydrations, vault });
     const reader = openRegistryReader({
       egress: fetcher,

@@ -59,20 +59,17 @@ export interface SecretsRequest {
 
 export interface SecretsSealed {
   readonly type: "secretsSealed";
+  /** null: every request was refused. */
   readonly sealed: {
     readonly envelope: string;
     readonly present: readonly string[];
     readonly outdated: readonly string[];
-  };
+  } | null;
   /** The envelope that this was made from. */
   readonly basis: string | null;
-  readonly request: SecretsRequest;
-}
-
-export interface SecretsRefused {
-  readonly type: "secretsRefused";
-  readonly ticket: string;
-  readonly failure: Failure;
+  /** Those that `sealed` holds. */
+  readonly requests: readonly SecretsRequest[];
+  readonly refused: readonly { readonly ticket: string; readonly failure: Failure }[];
 }
 
 /** Strong entity tag of the stored configuration, without quotes. */
@@ -112,12 +109,13 @@ export function requireValidConfig(state: Configured): void {
   requireValid("config", settingsProblems(state.configSchema, state.config));
 }
 
-/** undefined: somebody else's patch was stored in between, the seal must be made again. */
+/** undefined: another patch was stored in between, the seal must be made again. */
 export function withSecrets<State extends Configured>(
   state: State,
   { sealed, basis }: SecretsSealed,
   now: number,
 ): State | undefined {
+  if (sealed === null) return state;
   if (basis !== state.secrets) return undefined;
   return {
     ...state,
@@ -156,28 +154,37 @@ export function resealedStep<State extends Configured>(
   return { state: secrets === state.secrets ? state : { ...state, secrets }, settle };
 }
 
-/** For effects: a patch of the secrets, sealed or refused. */
+/** For effects: patches of the secrets, one after another, each whole or not at all; and one seal of what comes of them. */
 export function sealSecrets(
   state: Configured,
-  request: SecretsRequest,
+  requests: readonly SecretsRequest[],
   vault: Vault,
   context: SealContext,
-): SecretsSealed | SecretsRefused {
-  try {
-    const { next: secrets, outdated } = patchSettings({
-      kind: "secrets",
-      schema: state.secretsSchema,
-      stored: openSecrets(state, vault, context),
-      operations: request.patch,
-      enforceRequired: state.enabled,
-    });
-    const envelope = vault.seal(JSON.stringify(secrets), context);
-    const sealed = { envelope, present: presentPointers(secrets), outdated };
-    return { type: "secretsSealed", sealed, basis: state.secrets, request };
-  } catch (error) {
-    if (!isFailure(error)) throw error;
-    return { type: "secretsRefused", ticket: request.ticket, failure: error };
+): SecretsSealed {
+  let patched: ReturnType<typeof patchSettings> | undefined;
+  const accepted: SecretsRequest[] = [];
+  const refused: { ticket: string; failure: Failure }[] = [];
+  for (const request of requests) {
+    try {
+      patched = patchSettings({
+        kind: "secrets",
+        schema: state.secretsSchema,
+        stored: patched?.next ?? openSecrets(state, vault, context),
+        operations: request.patch,
+        enforceRequired: state.enabled,
+      });
+      accepted.push(request);
+    } catch (error) {
+      if (!isFailure(error)) throw error;
+      refused.push({ ticket: request.ticket, failure: error });
+    }
   }
+  const sealed = patched && {
+    envelope: vault.seal(JSON.stringify(patched.next), context),
+    present: presentPointers(patched.next),
+    outdated: patched.outdated,
+  };
+  return { type: "secretsSealed", sealed: sealed ?? null, basis: state.secrets, requests: accepted, refused };
 }
 
 export interface OpenSettings {

@@ -5,12 +5,14 @@ import type { ModuleActivation, ModuleRuntime } from "../ports/module-runtime.ts
 import type { Packages } from "../ports/packages.ts";
 import type { SealContext, Vault } from "../ports/vault.ts";
 import type { Self } from "../runtime/kind.ts";
-import { openSettings, sealedIn, sealSecrets } from "./configured.ts";
+import { openSettings, sealedIn } from "./configured.ts";
 import type { ModuleEffect, ModuleMessage, ModuleState } from "./module.ts";
 import { reseal, type Sealed } from "./reseal.ts";
+import type { SecretSeals } from "./secret-seals.ts";
 
 export interface ModulePorts {
   readonly vault: Vault;
+  readonly seals: SecretSeals;
   readonly runtime: ModuleRuntime;
   readonly packages: Packages;
   readonly log: Log;
@@ -21,11 +23,11 @@ export async function performModuleEffect(
   self: Self<ModuleMessage>,
   ports: ModulePorts,
 ): Promise<ModuleMessage | undefined> {
-  const { vault, runtime, packages, log } = ports;
+  const { vault, seals, runtime, packages, log } = ports;
   const moduleId = self.key;
   switch (effect.type) {
     case "sealSecrets":
-      return sealSecrets(effect.state, effect.request, vault, secretsContext(effect.state));
+      return seals.seal(effect.state, effect.requests, secretsContext(effect.state));
     case "reseal":
       return reseal(sealedInModule(effect.state), vault);
     case "activate": {

@@ -23,7 +23,6 @@ import {
   outdatedSecrets,
   requireValidConfig,
   resealedStep,
-  type SecretsRefused,
   type SecretsRequest,
   type SecretsSealed,
   unconfigured,
@@ -87,7 +86,7 @@ export interface ModuleContent {
 
 export interface ActivationPurpose {
   readonly kind: "enable" | "reconfigure" | "start";
-  readonly ticket: string;
+  readonly tickets: readonly string[];
 }
 
 export type ModuleMessage =
@@ -121,7 +120,6 @@ export type ModuleMessage =
   | ConfigPatch
   | ({ readonly type: "patchSecrets" } & SecretsRequest)
   | SecretsSealed
-  | SecretsRefused
   | { readonly type: "reseal" }
   | ResealedMessage
   | { readonly type: "activated"; readonly generation: number; readonly purpose: ActivationPurpose }
@@ -143,7 +141,7 @@ export type ModuleEffect =
   | { readonly type: "takeOver"; readonly candidate: ModuleState; readonly basis: number; readonly takeover: Takeover }
   | { readonly type: "deactivate" }
   | { readonly type: "removePackages"; readonly hashes: readonly string[] }
-  | { readonly type: "sealSecrets"; readonly state: ModuleState; readonly request: SecretsRequest }
+  | { readonly type: "sealSecrets"; readonly state: ModuleState; readonly requests: readonly SecretsRequest[] }
   | { readonly type: "reseal"; readonly state: ModuleState };
 
 type ModuleStep = Step<ModuleState, ModuleEffect>;
@@ -177,11 +175,9 @@ export const moduleKind: Kind<ModuleState, ModuleMessage, ModuleEffect, ModulePo
       case "patchConfig":
         return reconfigured(withConfigPatch(state, message, `module "${state.id}"`, now));
       case "patchSecrets":
-        return { state, defer: message.ticket, effects: [{ type: "sealSecrets", state, request: message }] };
+        return { state, defer: message.ticket, effects: [{ type: "sealSecrets", state, requests: [message] }] };
       case "secretsSealed":
         return secretsSealed(state, message, now);
-      case "secretsRefused":
-        return { state, settle: [{ ticket: message.ticket, failure: message.failure }] };
       case "reseal":
         return { state, defer: resealTicket, effects: [{ type: "reseal", state }] };
       case "resealed":
@@ -284,7 +280,6 @@ function stored(from: ModuleContent): z.infer<typeof contentSchema> {
 function absent(message: ModuleMessage): ModuleStep {
   switch (message.type) {
     case "secretsSealed":
-    case "secretsRefused":
     case "resealed":
     case "activationFailed":
     case "takeoverFailed":
@@ -304,16 +299,16 @@ function start(state: ModuleState, missing: string | null, now: number): ModuleS
     state.missing === missing && state.failed === null ? state : { ...state, missing, failed: null, updatedAt: now };
   if (!found.enabled) return { state: found, reply: found };
   if (missing !== null) return { state: found, reply: found, effects: [{ type: "deactivate" }] };
-  const purpose = { kind: "start", ticket: "start" } as const;
-  return { state: found, defer: purpose.ticket, effects: [{ type: "activate", state: found, purpose }] };
+  const purpose = { kind: "start", tickets: ["start"] } as const;
+  return { state: found, defer: "start", effects: [{ type: "activate", state: found, purpose }] };
 }
 
 function enable(state: ModuleState): ModuleStep {
   if (state.missing !== null) throw new Failure("conflict", `Cannot enable module "${state.id}": ${state.missing}`);
   if (state.enabled && state.failed === null) return { state, reply: state };
   requireValidConfig(state);
-  const purpose = { kind: "enable", ticket: "enable" } as const;
-  return { state, defer: purpose.ticket, effects: [{ type: "activate", state, purpose }] };
+  const purpose = { kind: "enable", tickets: ["enable"] } as const;
+  return { state, defer: "enable", effects: [{ type: "activate", state, purpose }] };
 }
 
 function disable(state: ModuleState, now: number): ModuleStep {
@@ -325,34 +320,41 @@ function disable(state: ModuleState, now: number): ModuleStep {
 /** The settings are stored already; an enabled module is put in service again with them. */
 function reconfigured(next: ModuleState): ModuleStep {
   if (!next.enabled || next.missing !== null) return { state: next, reply: next };
-  const purpose = { kind: "reconfigure", ticket: "reconfigure" } as const;
-  return { state: next, defer: purpose.ticket, effects: [{ type: "activate", state: next, purpose }] };
+  const purpose = { kind: "reconfigure", tickets: ["reconfigure"] } as const;
+  return { state: next, defer: "reconfigure", effects: [{ type: "activate", state: next, purpose }] };
 }
 
 function secretsSealed(state: ModuleState, message: SecretsSealed, now: number): ModuleStep {
-  const { request } = message;
+  const { requests, refused } = message;
   const next = withSecrets(state, message, now);
-  if (next === undefined) return { state, effects: [{ type: "sealSecrets", state, request }] };
-  const { ticket } = request;
-  if (!next.enabled || next.missing !== null) return { state: next, settle: [{ ticket, reply: next }] };
-  return { state: next, effects: [{ type: "activate", state: next, purpose: { kind: "reconfigure", ticket } }] };
+  if (next === undefined) return { state, settle: refused, effects: [{ type: "sealSecrets", state, requests }] };
+  const tickets = requests.map(({ ticket }) => ticket);
+  if (!next.enabled || next.missing !== null || tickets.length === 0) {
+    return { state: next, settle: [...refused, ...answered(tickets, next)] };
+  }
+  const purpose = { kind: "reconfigure", tickets } as const;
+  return { state: next, settle: refused, effects: [{ type: "activate", state: next, purpose }] };
 }
 
 function activated(state: ModuleState, generation: number, purpose: ActivationPurpose, now: number): ModuleStep {
   if (generation !== state.generation) return { state, effects: [{ type: "activate", state, purpose }] };
-  const { kind, ticket } = purpose;
+  const { kind, tickets } = purpose;
   // Disabled while it was being started or configured: then it must not stay in service.
   if (kind !== "enable" && !state.enabled) {
-    return { state, settle: [{ ticket, reply: state }], effects: [{ type: "deactivate" }] };
+    return { state, settle: answered(tickets, state), effects: [{ type: "deactivate" }] };
   }
-  if (state.enabled && state.failed === null) return { state, settle: [{ ticket, reply: state }] };
+  if (state.enabled && state.failed === null) return { state, settle: answered(tickets, state) };
   const enabled: ModuleState = { ...state, enabled: true, failed: null, updatedAt: now };
-  return { state: enabled, settle: [{ ticket, reply: enabled }] };
+  return { state: enabled, settle: answered(tickets, enabled) };
+}
+
+function answered(tickets: readonly string[], reply: ModuleState) {
+  return tickets.map((ticket) => ({ ticket, reply }));
 }
 
 /** At a start nobody waits for an answer: the reason is kept where operators look. */
 function activationFailed(state: ModuleState, purpose: ActivationPurpose, failure: Failure, now: number): ModuleStep {
-  const settle = [{ ticket: purpose.ticket, failure }];
+  const settle = purpose.tickets.map((ticket) => ({ ticket, failure }));
   if (purpose.kind !== "start") return { state, settle };
   const failed: ModuleState = { ...state, failed: failure.message, updatedAt: now };
   return { state: failed, settle };

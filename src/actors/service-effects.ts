@@ -3,12 +3,14 @@ import { Failure, isFailure } from "../errors/failure.ts";
 import type { HydrationRequest, Hydrations } from "../ports/hydrations.ts";
 import type { SealContext, Vault } from "../ports/vault.ts";
 import type { Self } from "../runtime/kind.ts";
-import { type OpenSettings, openSettings, sealedIn, sealSecrets } from "./configured.ts";
+import { type OpenSettings, openSettings, sealedIn } from "./configured.ts";
 import { reseal, type Sealed } from "./reseal.ts";
+import type { SecretSeals } from "./secret-seals.ts";
 import type { HydrationPurpose, ServiceEffect, ServiceMessage, ServiceState } from "./service.ts";
 
 export interface ServicePorts {
   readonly vault: Vault;
+  readonly seals: SecretSeals;
   readonly hydrations: Hydrations;
 }
 
@@ -19,7 +21,7 @@ export async function performServiceEffect(
 ): Promise<ServiceMessage | undefined> {
   switch (effect.type) {
     case "sealSecrets":
-      return sealSecrets(effect.state, effect.request, ports.vault, secretsContext(effect.state));
+      return ports.seals.seal(effect.state, effect.requests, secretsContext(effect.state));
     case "reseal":
       return reseal(sealedInService(effect.state), ports.vault);
     case "hydrate":
@@ -32,7 +34,7 @@ export async function performServiceEffect(
       );
     case "tryContent": {
       const { candidate, basis, content } = effect;
-      const purpose = { kind: "replace", ticket: "replace" } as const;
+      const purpose = { kind: "replace", tickets: ["replace"] } as const;
       const ready: ServiceMessage = { type: "replacementReady", basis, content };
       return hydrate(candidate, purpose, ready, async () => content.definition.plan, ports);
     }

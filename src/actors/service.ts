@@ -22,7 +22,6 @@ import {
   outdatedSecrets,
   requireValidConfig,
   resealedStep,
-  type SecretsRefused,
   type SecretsRequest,
   type SecretsSealed,
   unconfigured,
@@ -67,7 +66,7 @@ export type ServiceBlob = "document" | "tools" | "plan" | "icon";
 /** Why a hydration is made, and which waiting callers its end settles. */
 export interface HydrationPurpose {
   readonly kind: "enable" | "reconfigure" | "replace";
-  readonly ticket: string;
+  readonly tickets: readonly string[];
 }
 
 export type ServiceMessage =
@@ -91,7 +90,6 @@ export type ServiceMessage =
   | { readonly type: "setToolEnabled"; readonly toolId: string; readonly enabled: boolean }
   | { readonly type: "delete" }
   | SecretsSealed
-  | SecretsRefused
   | { readonly type: "reseal" }
   | ResealedMessage
   | { readonly type: "replacementReady"; readonly basis: number; readonly content: ServiceContent }
@@ -113,7 +111,7 @@ export interface ServiceContent {
 }
 
 export type ServiceEffect =
-  | { readonly type: "sealSecrets"; readonly state: ServiceState; readonly request: SecretsRequest }
+  | { readonly type: "sealSecrets"; readonly state: ServiceState; readonly requests: readonly SecretsRequest[] }
   | { readonly type: "reseal"; readonly state: ServiceState }
   | { readonly type: "hydrate"; readonly state: ServiceState; readonly purpose: HydrationPurpose }
   /** Makes the service ready with a content that is not stored yet. */
@@ -141,11 +139,9 @@ export const serviceKind: Kind<ServiceState, ServiceMessage, ServiceEffect, Serv
       case "patchConfig":
         return patchConfig(state, message, now);
       case "patchSecrets":
-        return { state, defer: message.ticket, effects: [{ type: "sealSecrets", state, request: message }] };
+        return { state, defer: message.ticket, effects: [{ type: "sealSecrets", state, requests: [message] }] };
       case "secretsSealed":
         return secretsSealed(state, message, now);
-      case "secretsRefused":
-        return { state, settle: [{ ticket: message.ticket, failure: message.failure }] };
       case "reseal":
         return { state, defer: resealTicket, effects: [{ type: "reseal", state }] };
       case "resealed":
@@ -167,7 +163,7 @@ export const serviceKind: Kind<ServiceState, ServiceMessage, ServiceEffect, Serv
       case "hydrated":
         return hydrated(state, message.generation, message.purpose, now);
       case "hydrationFailed":
-        return { state, settle: [{ ticket: message.purpose.ticket, failure: message.failure }] };
+        return { state, settle: message.purpose.tickets.map((ticket) => ({ ticket, failure: message.failure })) };
     }
   },
 
@@ -292,7 +288,6 @@ function setAutoUpdate(
 function absent(message: ServiceMessage): ServiceStep {
   switch (message.type) {
     case "secretsSealed":
-    case "secretsRefused":
     case "resealed":
     case "hydrationFailed":
       return { state: null };
@@ -308,16 +303,23 @@ function patchConfig(state: ServiceState, message: ConfigPatch, now: number): Se
   const next = withConfigPatch(state, message, `service "${state.id}"`, now);
   if (!next.enabled) return { state: next, reply: next };
   const ticket = "reconfigure";
-  return { state: next, defer: ticket, effects: [{ type: "hydrate", state: next, purpose: { kind: ticket, ticket } }] };
+  return {
+    state: next,
+    defer: ticket,
+    effects: [{ type: "hydrate", state: next, purpose: { kind: ticket, tickets: [ticket] } }],
+  };
 }
 
 function secretsSealed(state: ServiceState, message: SecretsSealed, now: number): ServiceStep {
-  const { request } = message;
+  const { requests, refused } = message;
   const next = withSecrets(state, message, now);
-  if (next === undefined) return { state, effects: [{ type: "sealSecrets", state, request }] };
-  const { ticket } = request;
-  if (!next.enabled) return { state: next, settle: [{ ticket, reply: next }] };
-  return { state: next, effects: [{ type: "hydrate", state: next, purpose: { kind: "reconfigure", ticket } }] };
+  if (next === undefined) return { state, settle: refused, effects: [{ type: "sealSecrets", state, requests }] };
+  const tickets = requests.map(({ ticket }) => ticket);
+  if (!next.enabled || tickets.length === 0) {
+    return { state: next, settle: [...refused, ...tickets.map((ticket) => ({ ticket, reply: next }))] };
+  }
+  const purpose = { kind: "reconfigure", tickets } as const;
+  return { state: next, settle: refused, effects: [{ type: "hydrate", state: next, purpose }] };
 }
 
 function enable(state: ServiceState): ServiceStep {
@@ -327,7 +329,7 @@ function enable(state: ServiceState): ServiceStep {
   if (state.enabled) return { state, reply: state };
   requireValidConfig(state);
   const ticket = "enable";
-  return { state, defer: ticket, effects: [{ type: "hydrate", state, purpose: { kind: ticket, ticket } }] };
+  return { state, defer: ticket, effects: [{ type: "hydrate", state, purpose: { kind: ticket, tickets: [ticket] } }] };
 }
 
 function disable(state: ServiceState, now: number): ServiceStep {
@@ -338,10 +340,10 @@ function disable(state: ServiceState, now: number): ServiceStep {
 
 function hydrated(state: ServiceState, generation: number, purpose: HydrationPurpose, now: number): ServiceStep {
   if (generation !== state.generation) return { state, effects: [{ type: "hydrate", state, purpose }] };
-  const { kind, ticket } = purpose;
-  if (kind === "reconfigure" || state.enabled) return { state, settle: [{ ticket, reply: state }] };
-  const enabled: ServiceState = { ...state, enabled: true, updatedAt: now };
-  return { state: enabled, settle: [{ ticket, reply: enabled }] };
+  const { kind, tickets } = purpose;
+  const next: ServiceState =
+    kind === "reconfigure" || state.enabled ? state : { ...state, enabled: true, updatedAt: now };
+  return { state: next, settle: tickets.map((ticket) => ({ ticket, reply: next })) };
 }
 
 function setToolEnabled(state: ServiceState, toolId: string, enabled: boolean, now: number): ServiceStep {

@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { type ModuleMessage, type ModuleState, moduleKind } from "../../src/actors/module.ts";
+import { SecretSeals } from "../../src/actors/secret-seals.ts";
 import { Failure, isFailure } from "../../src/errors/failure.ts";
 import { moduleProbationMs } from "../../src/limits.ts";
 import type { ModuleActivation } from "../../src/ports/module-runtime.ts";
@@ -48,7 +49,13 @@ async function openModule(first: ModuleMessage = install) {
   };
   const packages = { remove: async (_: string, hash: string) => void world.removed.push(hash) } as unknown as Packages;
   const vault = openVault({ key: randomBytes(32).toString("base64") });
-  const modules = system.register(moduleKind, { vault, runtime, packages, log: silentLog });
+  const modules = system.register(moduleKind, {
+    vault,
+    seals: new SecretSeals(vault),
+    runtime,
+    packages,
+    log: silentLog,
+  });
   const ask = (message: ModuleMessage): Promise<ModuleState> => modules.ask("toy", message) as Promise<ModuleState>;
   const refused = (message: ModuleMessage): Promise<string> =>
     ask(message).then(
@@ -341,7 +348,7 @@ describe("a built-in module", () => {
 });
 
 describe("reports about a module deleted meanwhile", () => {
-  const purpose = { kind: "enable", ticket: "t" } as const;
+  const purpose = { kind: "enable", tickets: ["t"] } as const;
   const takeover = { content: moduleContent("1.0.0"), source: "", direction: "forward", broken: null } as const;
   const failure = new Failure("timeout", "Slow");
 

@@ -6,6 +6,7 @@ import { type RegistryState, registryKind } from "../../src/actors/registry.ts";
 import { openAccessToken, openCredentials, sealCredentials } from "../../src/actors/registry-effects.ts";
 import type { ResealedMessage } from "../../src/actors/reseal.ts";
 import { resealAll } from "../../src/actors/reseal-pass.ts";
+import { SecretSeals } from "../../src/actors/secret-seals.ts";
 import { type ServiceState, serviceKind } from "../../src/actors/service.ts";
 import { openHydrations } from "../../src/adapters/hydrations.ts";
 import { Failure } from "../../src/errors/failure.ts";
@@ -133,11 +134,11 @@ describe("a service decides on resealed", () => {
   });
 
   it("a patch that was sealed from the old envelope is made again from the new one", () => {
-    const request = { patch: [], ticket: "t" };
+    const requests = [{ patch: [], ticket: "t" }];
     const sealed = { envelope: "mine", present: [], outdated: [] };
     const { state } = serviceKind.decide(service("s", "old"), report([{ basis: "old", envelope: "new" }]), 50);
-    const step = serviceKind.decide(state, { type: "secretsSealed", sealed, basis: "old", request }, 51);
-    expect(step).toEqual({ state, effects: [{ type: "sealSecrets", state, request }] });
+    const step = serviceKind.decide(state, { type: "secretsSealed", sealed, basis: "old", requests, refused: [] }, 51);
+    expect(step).toEqual({ state, settle: [], effects: [{ type: "sealSecrets", state, requests }] });
   });
 
   it("unreadable ones stay as they are, and the reason is the answer", () => {
@@ -223,10 +224,12 @@ async function openRotation(states: {
   const store = new GatedStore(await openMemoryStore({ clock, log: silentLog }));
   const system = new System({ store, clock, log: silentLog });
   const reader = { exchange: () => new Promise(() => {}) } as unknown as RegistryReader;
-  const services = system.register(serviceKind, { vault: rotating, hydrations: openHydrations(someAdapters()) });
+  const seals = new SecretSeals(rotating);
+  const services = system.register(serviceKind, { vault: rotating, seals, hydrations: openHydrations(someAdapters()) });
   const registries = system.register(registryKind, { vault: rotating, reader });
   const modules = system.register(moduleKind, {
     vault: rotating,
+    seals,
     runtime: { activate: async () => {}, deactivate: () => {} },
     packages: {} as Packages,
     log: silentLog,

@@ -2,10 +2,12 @@
 import { randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { configOf } from "../../src/actors/configured.ts";
+import { SecretSeals } from "../../src/actors/secret-seals.ts";
 import { type ServiceContent, type ServiceMessage, type ServiceState, serviceKind } from "../../src/actors/service.ts";
 import { openHydrations } from "../../src/adapters/hydrations.ts";
 import { Failure, isFailure } from "../../src/errors/failure.ts";
 import type { Adapter, Definition, Hydration } from "../../src/ports/adapter.ts";
+import type { SealContext, Vault } from "../../src/ports/vault.ts";
 import { System } from "../../src/runtime/system.ts";
 import { openVault } from "../../src/secrets/vault.ts";
 import { ManualClock } from "../runtime/manual-clock.ts";
@@ -72,8 +74,8 @@ async function openService(installation: ServiceMessage = install) {
     close: async () => {},
   };
   const registry = openHydrations(someAdapters(adapter));
-  const vault = openVault({ key: randomBytes(32).toString("base64") });
-  const services = system.register(serviceKind, { vault, hydrations: registry });
+  const vault = countingVault();
+  const services = system.register(serviceKind, { vault, seals: new SecretSeals(vault), hydrations: registry });
   const ask = (message: ServiceMessage): Promise<ServiceState> =>
     services.ask("pets", message) as Promise<ServiceState>;
   const refused = (message: ServiceMessage): Promise<string> =>
@@ -83,7 +85,21 @@ async function openService(installation: ServiceMessage = install) {
     );
   const state = async (): Promise<ServiceState | null> => (await services.query("pets")).state;
   await ask(installation);
-  return { ask, refused, state, services, store, toy, hydrations, registry };
+  return { ask, refused, state, services, store, toy, hydrations, registry, vault };
+}
+
+function countingVault(): Vault & { seals: number } {
+  const vault = openVault({ key: randomBytes(32).toString("base64") });
+  const counting = {
+    seals: 0,
+    seal: (plain: string, context: SealContext) => {
+      counting.seals++;
+      return vault.seal(plain, context);
+    },
+    open: vault.open.bind(vault),
+    isCurrent: vault.isCurrent.bind(vault),
+  };
+  return counting;
 }
 
 let tickets = 0;
@@ -252,6 +268,24 @@ describe("a service", () => {
     const { refused } = await openService();
     expect(await refused({ type: "patchConfig", patch: [], ifMatch: "other" })).toMatch(/^etag_mismatch/);
   });
+
+  it.each([
+    ["disabled", openService],
+    ["enabled", openEnabled],
+  ] as const)(
+    "seals 200 patches of an %s service at once together, and each refused one is told alone",
+    async (_, open) => {
+      const { ask, refused, state, vault } = await open();
+      const before = vault.seals;
+      const values = Array.from({ length: 200 }, (_, at) => `v${at}`);
+      const wrong = Promise.all(values.map((value) => refused(secrets(add("/token", { value })))));
+      const right = values.map((value) => ask(secrets(add("/basic", { password: value }))));
+      for (const answer of await Promise.all(right)) expect(answer.secretsPresent).toContain("/basic/password");
+      for (const answer of await wrong) expect(answer).toMatch(/^invalid_request/);
+      expect((await state())?.secretsPresent).toContain("/basic/password");
+      expect(vault.seals - before).toBeLessThan(10);
+    },
+  );
 
   it("refuses operations on secrets that read, and repeats no value in any error", async () => {
     const { ask, refused } = await openService();
