@@ -3,8 +3,9 @@
  * name and reason. A secret also has a `…_FILE` form that names a file holding it.
  */
 import { readFileSync } from "node:fs";
-import ipaddr from "ipaddr.js";
 import { z } from "zod";
+import { isLoopback, parseAddress } from "./net/address.ts";
+import { readCidr } from "./net/cidr.ts";
 
 export interface Problem {
   readonly name: string;
@@ -55,6 +56,10 @@ export const settingsSchema = z.object({
   SERVICE_SECRETS_KEY: z.string().optional(),
   SERVICE_SECRETS_PREVIOUS_KEYS: list.default([]),
   SERVICE_CORS_ORIGINS: list.default([]),
+  /** Reverse proxies whose X-Forwarded-For is believed. */
+  SERVICE_TRUSTED_PROXIES: cidrs().default([]),
+  /** `POST /processes=600/60s; *=6000/60s`, or `off`. */
+  SERVICE_RATE_LIMITS: z.string().default(""),
   SERVICE_ALLOWED_HOSTS: list.default([]),
   /** Adds to loopback; `none` removes loopback. */
   SERVICE_EGRESS_ALLOWED_CIDRS: cidrs("none").default([]),
@@ -149,24 +154,20 @@ function relationProblems(given: Readonly<Record<string, string>>): Problem[] {
   });
 }
 
-export function isLoopbackHost(host: string): boolean {
+function isLoopbackHost(host: string): boolean {
   const bare = host.replace(/^\[(.*)\]$/, "$1");
-  if (bare === "localhost") return true;
-  return ipaddr.isValid(bare) && ipaddr.process(bare).range() === "loopback";
+  const address = parseAddress(bare);
+  return bare === "localhost" || (address !== undefined && isLoopback(address));
 }
 
 /** Addresses and CIDRs, or one of the words. */
 function cidrs(...words: readonly string[]): z.ZodType<string[], string> {
   return list.superRefine((entries, context) => {
     for (const entry of entries) {
-      if (isCidr(entry) || words.includes(entry)) continue;
-      context.addIssue({ code: "custom", message: `"${entry}" is not an address or CIDR` });
+      const read = words.includes(entry) ? undefined : readCidr(entry);
+      if (typeof read === "string") context.addIssue({ code: "custom", message: read });
     }
   });
-}
-
-function isCidr(text: string): boolean {
-  return ipaddr.isValid(text) || ipaddr.isValidCIDR(text);
 }
 
 function whole(least: number, most: number): z.ZodType<number, string> {

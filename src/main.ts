@@ -1,8 +1,9 @@
 #!/usr/bin/env node
 /**
  * The command: `troupe` serves in the foreground, `troupe config check` and `troupe config print` look at the settings,
- * `troupe dev-registry` serves the development registry.
- * Exit codes follow sysexits: 64 usage, 65 unusable data, 74 I/O, 75 data folder in use, 78 settings; 70 anything else.
+ * `troupe dev-registry` serves the development registry, `troupe module new` writes a module to start from.
+ * Exit codes follow sysexits: 64 usage, 65 unusable data, 73 a folder that cannot be made, 74 I/O, 75 data folder in use, 78 settings;
+ * 70 anything else.
  */
 import { runModuleNew } from "./cli/module-new.ts";
 import { ConfigError, configExitCode, maskedSettings, parseSettings, type Settings } from "./config.ts";
@@ -12,11 +13,12 @@ import { isFailure } from "./errors/failure.ts";
 import { type Node, openNode } from "./node.ts";
 import { JsonLog } from "./observability/json-log.ts";
 import { systemClock } from "./runtime/system-clock.ts";
+import { troupeVersion } from "./sdk/troupe-package.ts";
 import { StoreOpenError } from "./store/store-open-error.ts";
 
 const exitCodes = { usage: 64, software: 70 } as const;
 const usage =
-  "Usage: troupe [serve] | troupe config check | troupe config print | troupe dev-registry | troupe module new NAME [--type TYPE] [--into FOLDER]\n";
+  "Usage: troupe [serve] | troupe config check | troupe config print | troupe dev-registry | troupe module new NAME [--type TYPE] [--into FOLDER] | troupe --version\n";
 
 /** A second SIGINT this long after the first ends the process at once; sooner it is taken for a nervous key press. */
 const forceAfterMs = 1_000;
@@ -41,6 +43,12 @@ async function main(words: readonly string[]): Promise<void> {
       return;
     case "config print":
       process.stdout.write(`${JSON.stringify(maskedSettings(readSettings()), null, 2)}\n`);
+      return;
+    case "--version":
+      process.stdout.write(`${troupeVersion()}\n`);
+      return;
+    case "--help":
+      process.stdout.write(usage);
       return;
     default:
       process.stderr.write(usage);

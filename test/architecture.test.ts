@@ -17,9 +17,10 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   ports: [],
   json: [],
   gen: [],
+  net: [],
   runtime: ["ports"],
   actors: ["runtime", "ports", "json"],
-  operations: ["actors", "runtime", "ports", "json"],
+  operations: ["actors", "runtime", "ports", "json", "net"],
   gateway: ["operations", "ports", "json"],
   "control-plane": ["operations", "ports", "json", "gen"],
   store: ["ports"],
@@ -31,13 +32,13 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   modules: ["ports"],
   sdk: ["module-host", "packages", "ports", "json"],
   cli: ["sdk"],
-  egress: ["ports"],
+  egress: ["ports", "net"],
   secrets: ["ports"],
-  registries: ["ports", "json"],
+  registries: ["ports", "json", "net"],
   "dev-registry": ["demo"],
   observability: ["ports"],
   demo: [],
-  "config.ts": [],
+  "config.ts": ["net"],
   "key-proof.ts": ["ports", "secrets"],
   "readiness.ts": ["operations", "ports"],
   "builtins.ts": ["*"],
@@ -45,7 +46,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   "main.ts": ["*"],
 };
 
-/** Libraries that only one folder may know. */
+/** Libraries that only these folders may know, whichever of their entries is imported. */
 const libraries: Readonly<Record<string, readonly string[]>> = {
   fastify: ["gateway"],
   level: ["store"],
@@ -53,12 +54,19 @@ const libraries: Readonly<Record<string, readonly string[]>> = {
   "@connectrpc/connect": ["control-plane"],
   "@connectrpc/connect-node": ["control-plane"],
   "@bufbuild/protobuf": ["control-plane", "gen", "adapters"],
-  "@modelcontextprotocol/sdk": ["adapters", "gateway"],
+  "@modelcontextprotocol/sdk": ["adapters"],
+  "@grpc/grpc-js": ["adapters"],
   graphql: ["adapters"],
+  yaml: ["adapters"],
+  ajv: ["adapters", "json"],
+  "ajv-formats": ["adapters", "json"],
+  re2js: ["adapters", "json"],
+  semver: ["operations", "packages", "registries"],
   "tar-stream": ["packages"],
   "quickjs-emscripten-core": ["executor"],
   "@jitl/quickjs-wasmfile-release-sync": ["executor"],
   "oxc-transform": ["executor"],
+  "@jridgewell/trace-mapping": ["executor"],
   "@scalar/openapi-parser": ["adapters"],
   "fast-json-patch": ["json"],
 };
@@ -66,6 +74,8 @@ const libraries: Readonly<Record<string, readonly string[]>> = {
 interface Import {
   readonly from: string;
   readonly to: string;
+  /** `@scope/name` or `name`; undefined for own files and what comes with Node. */
+  readonly library: string | undefined;
   readonly isTypeOnly: boolean;
 }
 
@@ -74,13 +84,15 @@ const imports = files.flatMap(importsOf);
 
 function importsOf(file: string): Import[] {
   const text = readFileSync(join(root, file), "utf8");
-  const pattern = /^\s*(?:import|export)\s+(type\s+)?(?:[^"'`;]*?\sfrom\s+)?"([^"]+)"/gm;
-  return [...text.matchAll(pattern)].map((match) => {
+  const written = /^\s*(?:import|export)\s+(type\s+)?(?:[^"'`;]*?\sfrom\s+)?"([^"]+)"/gm;
+  const atRunTime = /\bawait import\(()"([^"]+)"\)/g;
+  return [...text.matchAll(written), ...text.matchAll(atRunTime)].map((match) => {
     const to = match[2] ?? "";
     return {
       from: file,
       to: to.startsWith(".") ? relative(root, resolve(root, dirname(file), to)) : to,
-      isTypeOnly: match[1] !== undefined,
+      library: /^(?:\.|node:)/.test(to) ? undefined : /^(?:@[^/]+\/)?[^/]+/.exec(to)?.[0],
+      isTypeOnly: match[1]?.startsWith("type") === true,
     };
   });
 }
@@ -91,6 +103,13 @@ function layerOf(file: string): string {
 
 function isOwn(target: string): boolean {
   return files.includes(target);
+}
+
+/** What an installed package has beside it; its own name is there for the texts of new modules. */
+function packagesInstalled(): readonly string[] {
+  const text = readFileSync(resolve(root, "../package.json"), "utf8");
+  const { name, dependencies } = JSON.parse(text) as { readonly name: string; readonly dependencies: object };
+  return [name, ...Object.keys(dependencies)];
 }
 
 describe("the import table", () => {
@@ -117,9 +136,23 @@ describe("the import table", () => {
 
   it("keeps each library in its folder", () => {
     const strays = imports
-      .filter(({ from, to }) => libraries[to]?.includes(layerOf(from)) === false)
+      .filter(({ from, library }) => libraries[library ?? ""]?.includes(layerOf(from)) === false)
       .map(({ from, to }) => `${from} → ${to}`);
     expect(strays).toEqual([]);
+  });
+
+  it("names no library and no folder of one in vain", () => {
+    const used = new Set(imports.map(({ from, library }) => `${layerOf(from)} → ${library}`));
+    const allowed = Object.entries(libraries).flatMap(([library, layers]) =>
+      layers.map((layer) => `${layer} → ${library}`),
+    );
+    expect(allowed.filter((edge) => !used.has(edge))).toEqual([]);
+  });
+
+  it("finds every library among the dependencies, so that an installed package has it", () => {
+    const installed = packagesInstalled();
+    const missing = imports.filter(({ library }) => library !== undefined && !installed.includes(library));
+    expect(missing.map(({ from, to }) => `${from} → ${to}`)).toEqual([]);
   });
 
   it("has no loop of run-time imports between files", () => {

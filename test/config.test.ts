@@ -73,6 +73,9 @@ describe("settings", () => {
     expect(problems({ SERVICE_HTTP_HOST: "0.0.0.0", SERVICE_API_KEYS: "a:agent:0123456789abcdef" })).toEqual([]);
     expect(problems({ SERVICE_HTTP_HOST: "0.0.0.0", SERVICE_ALLOW_ANONYMOUS: "1" })).toEqual([]);
     expect(problems({ SERVICE_HTTP_HOST: "::1", SERVICE_GRPC_HOST: "localhost" })).toEqual([]);
+    expect(problems({ SERVICE_HTTP_HOST: "[::1]", SERVICE_GRPC_HOST: "::ffff:127.0.0.9" })).toEqual([]);
+    // Not what it looks like: no system calls this loopback.
+    expect(problems({ SERVICE_HTTP_HOST: "::127.0.0.1" })).toEqual(["SERVICE_HTTP_HOST"]);
   });
 
   it("read a secret from a file, and refuse it given twice or unreadable", () => {

@@ -6,10 +6,12 @@
  * 3. Loopback is allowed unless the allowed list says `none`.
  * 4. Public unicast is allowed, everything else (private, link-local, shared, multicast, reserved, metadata) is refused.
  *
- * An IPv6 address that carries an IPv4 one (mapped, NAT64, 6to4) is judged by what it carries, in all four steps.
+ * A mapped IPv4 address is the IPv4 address. An IPv6 address by which a gateway reaches an IPv4 one (NAT64, 6to4) is judged by what it
+ * carries as well, in all four steps.
  */
 import ipaddr from "ipaddr.js";
-import { type Address, type Cidr, cidrsContain, parseAddress, parseCidrs } from "./cidr.ts";
+import { type Address, isLoopback, parseAddress } from "../net/address.ts";
+import { type Cidr, cidrsContain, parseCidrs } from "../net/cidr.ts";
 
 export interface AddressRules {
   readonly allowed: readonly Cidr[];
@@ -41,9 +43,9 @@ export function addressRules(settings: {
 export function judgeAddress(text: string, rules: AddressRules): Verdict {
   const address = parseAddress(text);
   if (address === undefined) return { allowed: false, reason: "no address" };
-  const { carried, by } = unwrap(address);
+  const carried = carriedBy(address);
   const forms = carried === undefined ? [address] : [address, carried];
-  const loopback = rangeOf(by === "mapped" && carried !== undefined ? carried : address) === "loopback";
+  const loopback = isLoopback(address);
   if (forms.some((form) => cidrsContain(rules.blocked, form)))
     return { allowed: false, reason: "listed in SERVICE_EGRESS_BLOCKED_CIDRS" };
   if (forms.some((form) => cidrsContain(rules.allowed, form))) return { allowed: true, loopback };
@@ -80,16 +82,13 @@ function rangeOf(address: Address): string {
   return range === "unicast" && address.kind() === "ipv6" && !cidrsContain(globalUnicast, address) ? "reserved" : range;
 }
 
-const mapped = parseCidrs(["::ffff:0:0/96"], "mapped");
 const translated = parseCidrs(["64:ff9b::/96"], "translated");
 const sixToFour = parseCidrs(["2002::/16"], "6to4");
 
-/** The IPv4 address inside an IPv6 one. A mapped address is the IPv4 address itself; the others reach it through a gateway. */
-function unwrap(address: Address): { readonly carried?: Address; readonly by?: "mapped" | "gateway" } {
-  if (address.kind() === "ipv4") return {};
+/** The IPv4 address that a gateway reaches for an IPv6 one. */
+function carriedBy(address: Address): Address | undefined {
   const bytes = address.toByteArray();
-  if (cidrsContain(mapped, address)) return { carried: new ipaddr.IPv4(bytes.slice(12)), by: "mapped" };
-  if (cidrsContain(translated, address)) return { carried: new ipaddr.IPv4(bytes.slice(12)), by: "gateway" };
-  if (cidrsContain(sixToFour, address)) return { carried: new ipaddr.IPv4(bytes.slice(2, 6)), by: "gateway" };
-  return {};
+  if (cidrsContain(translated, address)) return new ipaddr.IPv4(bytes.slice(12));
+  if (cidrsContain(sixToFour, address)) return new ipaddr.IPv4(bytes.slice(2, 6));
+  return undefined;
 }

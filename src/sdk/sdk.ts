@@ -5,6 +5,14 @@
  * A module is a package whose package.json has a member `troupe` (`ModuleManifest`) and whose `main` file has one default export: an
  * `AdapterModule` or an `EnvironmentModule`. It runs in a process of its own: no network but `context.fetch`, no files but
  * its own folder, no environment variables, bounded memory. Everything that crosses the border is plain JSON.
+ *
+ * A module may import its own files and, of what Node brings: assert, assert/strict, buffer, console, constants, crypto, events, fs,
+ * fs/promises, path, path/posix, path/win32, perf_hooks, process, punycode, querystring, stream, stream/consumers, stream/promises, stream/web,
+ * string_decoder, timers, timers/promises, url, util, util/types, vm, zlib. Any other import of Node's is an error that says so.
+ *
+ * No synchronous stretch over 10 s: while calls wait for the process it is asked every 2 s whether it is alive, and ended when it has answered
+ * nothing for 10 s. Its calls then fail, and it is started again. Cut long work into parts with `await setImmediate()` of
+ * "node:timers/promises" between them; awaiting a promise that is settled already lets nothing else run.
  */
 
 /** Member `troupe` of package.json. */

