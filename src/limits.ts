@@ -259,6 +259,11 @@ export const modulePingMs = 2_000;
 export const moduleUnresponsiveMs = 10_000;
 /** A module process without work is ended after this and started again for the next call. */
 export const moduleIdleMs = 300_000;
+/** Module processes alive at once, 40 to 60 MiB each: of more modules those that were not used longest are started again when they are. */
+export const moduleProcessesMax = 32;
+/** Starts that wait for one of them to become idle, and for how long: less than any call has, so that callers learn why. */
+export const moduleProcessStartsWaitingMax = 256;
+export const moduleProcessWaitMs = 8_000;
 /** A module process told to leave gets this long. */
 export const moduleLeaveMs = 1_000;
 /** A call waits for a restart that is at most this far away; else it is answered `unavailable` at once. */
@@ -336,6 +341,9 @@ export const packageEntriesMax = 5_000;
 export const packageStreamBytesMax = packageUnpackedBytesMax + packageEntriesMax * 2_048;
 /** Unpacking one: 3 s for the most files allowed, some 15 s while the disk is busy. */
 export const packageUnpackMs = 60_000;
+/** Packages added at once, and others that wait with their archive in memory: 320 MiB at most. A wait ends with the unpacking before it. */
+export const packagesAddedAtOnce = 4;
+export const packagesWaitingMax = 28;
 /** Path of a file within its package, in bytes and folders: half of what may be left of a path under our own folder, and far above real ones. */
 export const packagePathBytesMax = 512;
 export const packagePathDepthMax = 32;
@@ -435,3 +443,21 @@ export const mcpBytesWaitingMax = 16 * 1024 * 1024;
 /** Lines of its standard error that go to the log in a second, and the characters kept of each. */
 export const mcpLogLinesPerSecondMax = 20;
 export const mcpLogLineCharactersMax = 1_000;
+/** Callers that one route counts at a time; more push out those whose windows end first. */
+export const rateLimitedCallersMax = 1_000;
+/** Addresses whose failed attempts to authenticate are counted at a time, and how many each may make in a minute. */
+export const failedAuthenticationAddressesMax = 10_000;
+export const failedAuthenticationsPerMinute = 30;
+/** Addresses remembered as places from which a key came before: failures of others there do not keep it out. */
+export const addressesPerKeyMax = 1_000;
+
+/** A comment keeps idle event streams open through proxies. */
+export const eventStreamHeartbeatMs = 15_000;
+/** A follower that takes nothing for so long, while events wait for it, is dropped. */
+export const eventStreamStalledMs = 30_000;
+
+/** How long an Idempotency-Key stands for its first answer, how many are kept (the oldest go first), and how they are looked through. */
+export const idempotencyKeepMs = 24 * 3_600_000;
+export const idempotencyNotesMax = 1_000_000;
+export const idempotencyPageMax = 1_000;
+export const idempotencySweepMs = 60_000;

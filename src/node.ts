@@ -28,12 +28,14 @@ import { openModuleRuntime } from "./modules/module-runtime.ts";
 import { type Authentication, openAuthentication, parseApiKeys } from "./operations/authentication.ts";
 import { startAutoUpdate } from "./operations/auto-update.ts";
 import { Catalogue } from "./operations/catalogue.ts";
+import { IdempotentCalls } from "./operations/idempotency.ts";
 import { ModuleContents } from "./operations/module-contents.ts";
 import { startModules } from "./operations/module-start.ts";
 import { ModuleUpdates } from "./operations/module-updates.ts";
 import { moduleOperations } from "./operations/modules.ts";
 import { type Operation, ownContext } from "./operations/operation.ts";
 import { processOperations } from "./operations/processes.ts";
+import { parseRateLimits, RateLimits } from "./operations/rate-limits.ts";
 import { registryOperations, seedRegistry } from "./operations/registries.ts";
 import { Registries } from "./operations/registry-access.ts";
 import { registryIconOperations } from "./operations/registry-icons.ts";
@@ -76,7 +78,8 @@ const drainShare = 0.7;
 
 /** Rejects with ConfigError, StoreOpenError, Failure refused (secrets key) or a system error (port in use). */
 export async function openNode({ settings, clock, log, onFatal }: NodeOptions): Promise<Node> {
-  const authentication = authenticationFrom(settings);
+  const rateLimits = rateLimitsFrom(settings, clock);
+  const authentication = authenticationFrom(settings, clock, rateLimits !== undefined);
   const folder = resolve(settings.SERVICE_DATA_DIR);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const vault = vaultFrom(settings, folder, log);
@@ -207,16 +210,26 @@ export async function openNode({ settings, clock, log, onFatal }: NodeOptions): 
         toolTimeoutMs: settings.SERVICE_TOOL_TIMEOUT_MS,
       }),
     ];
+    refuseUnknownRoutes(rateLimits, operations);
+    const idempotentCalls = new IdempotentCalls({ store, clock, log });
+    closers.add(() => idempotentCalls.close());
     const face = {
       operations,
       authentication,
+      rateLimits,
+      trustedProxies: settings.SERVICE_TRUSTED_PROXIES,
       allowedHosts: settings.SERVICE_ALLOWED_HOSTS,
       corsOrigins: settings.SERVICE_CORS_ORIGINS,
       clock,
       log,
       readiness,
     };
-    const gateway = await openGateway({ ...face, host: settings.SERVICE_HTTP_HOST, port: settings.SERVICE_HTTP_PORT });
+    const gateway = await openGateway({
+      ...face,
+      idempotentCalls,
+      host: settings.SERVICE_HTTP_HOST,
+      port: settings.SERVICE_HTTP_PORT,
+    });
     closers.add(() => gateway.close(0));
     const controlPlane = await openControlPlane({
       ...face,
@@ -251,12 +264,26 @@ export async function openNode({ settings, clock, log, onFatal }: NodeOptions): 
   }
 }
 
-function authenticationFrom(settings: Settings): Authentication {
+function rateLimitsFrom({ SERVICE_RATE_LIMITS: text }: Settings, clock: Clock): RateLimits | undefined {
+  const overrides = parseRateLimits(text);
+  if (typeof overrides === "string") throw new ConfigError([{ name: "SERVICE_RATE_LIMITS", reason: overrides }]);
+  return overrides === null ? undefined : new RateLimits(overrides, clock);
+}
+
+function authenticationFrom(settings: Settings, clock: Clock, limited: boolean): Authentication {
   const { keys, problems } = parseApiKeys(settings.SERVICE_API_KEYS ?? "");
   if (problems.length > 0) {
     throw new ConfigError(problems.map((reason) => ({ name: "SERVICE_API_KEYS", reason })));
   }
-  return openAuthentication(keys);
+  return openAuthentication(keys, clock, limited);
+}
+
+function refuseUnknownRoutes(rateLimits: RateLimits | undefined, operations: readonly Operation[]): void {
+  const unknown = rateLimits?.unknownRoutes(operations.map(({ route }) => route)) ?? [];
+  if (unknown.length === 0) return;
+  throw new ConfigError(
+    unknown.map((route) => ({ name: "SERVICE_RATE_LIMITS", reason: `there is no route "${route}"` })),
+  );
 }
 
 function vaultFrom(settings: Settings, folder: string, log: Log): Vault {

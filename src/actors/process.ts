@@ -32,6 +32,8 @@ const stateSchema = z.object({
   completedAt: z.int().nullable(),
   /** Runs asked for so far; 0 = never. */
   run: z.int().nonnegative(),
+  /** Of the request that created it, where it came under an Idempotency-Key: SHA-256 of caller and key, and of the body. */
+  idempotency: z.object({ name: z.string(), body: z.string() }).optional(),
 });
 
 export type ProcessState = z.infer<typeof stateSchema>;
@@ -48,6 +50,7 @@ export type ProcessMessage =
       readonly timeoutMs: number | null;
       readonly envConfig: Readonly<Record<string, unknown>>;
       readonly autorun: boolean;
+      readonly idempotency?: ProcessState["idempotency"];
     }
   | { readonly type: "run"; readonly force: boolean }
   | { readonly type: "kill" }
@@ -145,7 +148,7 @@ function create(
   now: number,
 ): ProcessStep {
   if (state !== null) throw new Failure("already_exists", `Process ${message.id} exists already`);
-  const { id, ref, timeoutMs, autorun } = message;
+  const { id, ref, timeoutMs, autorun, idempotency } = message;
   const created: ProcessState = {
     id,
     state: autorun ? "queued" : "idle",
@@ -157,6 +160,7 @@ function create(
     createdAt: now,
     completedAt: null,
     run: autorun ? 1 : 0,
+    ...(idempotency === undefined ? {} : { idempotency }),
   };
   return {
     state: created,
@@ -274,7 +278,9 @@ function settled(
   return { ...state, state: "idle", exitState, error, reason, completedAt: Math.max(now, state.createdAt) };
 }
 
-/** `all`, `ref/…`, `state/…` (not idle) and `exit/…` are newest first; `finished` is oldest first, for retention. */
+/**
+ * `all`, `ref/…`, `state/…` (not idle) and `exit/…` are newest first; `finished` is oldest first, for retention; `idempotency/…` holds one.
+ */
 function index(state: ProcessState): readonly IndexEntry[] {
   const sort = processSort(state.createdAt, state.id);
   const entries: IndexEntry[] = [
@@ -282,11 +288,18 @@ function index(state: ProcessState): readonly IndexEntry[] {
     { name: `exit/${state.exitState}`, sort },
   ];
   if (state.state !== "idle") entries.push({ name: `state/${state.state}`, sort });
+  if (state.idempotency !== undefined) {
+    entries.push({ name: idempotencyIndex(state.idempotency.name), sort: state.idempotency.body });
+  }
   if (state.ref !== undefined) entries.push({ name: `ref/${state.ref}`, sort });
   if (state.completedAt !== null) {
     entries.push({ name: "finished", sort: finishedSort(state.completedAt, state.id) });
   }
   return entries;
+}
+
+export function idempotencyIndex(name: string): string {
+  return `idempotency/${name}`;
 }
 
 export function processSort(createdAt: number, id: number): string {

@@ -1,22 +1,26 @@
 /**
  * Who may call, decided before a message is read: Host and Origin as on the REST face, then the bearer key or, under mutual
- * TLS, the name in the client's certificate. Health and reflection ask for no key.
+ * TLS, the name in the client's certificate, then the rate limit of the operation. Health and reflection ask for no key.
  */
 import type { IncomingMessage } from "node:http";
 import type { Http2ServerRequest } from "node:http2";
 import type { TLSSocket } from "node:tls";
 import { type ContextValues, createContextKey, createContextValues, type HandlerContext } from "@connectrpc/connect";
-import { Failure, isFailure } from "../errors/failure.ts";
+import { type Exhaustion, Failure, isFailure } from "../errors/failure.ts";
 import { headersMax } from "../limits.ts";
 import type { Authentication, OriginRules } from "../operations/authentication.ts";
 import { failureOf, requestIdFrom } from "../operations/call.ts";
+import type { ClientAddress } from "../operations/client-address.ts";
+import type { Window } from "../operations/fixed-windows.ts";
 import type { Caller } from "../operations/operation.ts";
+import type { RouteLimit } from "../operations/rate-limits.ts";
 import type { Log } from "../ports/log.ts";
 import { toConnectError } from "./connect-error.ts";
 
 export interface Arrival {
   readonly requestId: string;
   readonly host: string | undefined;
+  readonly socketAddress: string | undefined;
   /** Common name of the client's certificate, under mutual TLS. */
   readonly certificateName: string | undefined;
   readonly headersCount: number;
@@ -29,6 +33,9 @@ export const arrivalKey = createContextKey<Arrival | undefined>(undefined, { des
 export interface AdmissionOptions {
   readonly authentication: Authentication;
   readonly origins: OriginRules;
+  readonly clientAddress: ClientAddress;
+  /** Of an rpc, as `troupe.v1.ProcessService/GetProcess`; absent: nothing is limited. */
+  readonly limitOf: ((rpc: string) => RouteLimit) | undefined;
   readonly mutualTls: boolean;
   readonly log: Log;
   isClosing(): boolean;
@@ -40,6 +47,7 @@ export function arrivalOf(request: NodeRequest, mutualTls: boolean): ContextValu
   const arrival: Arrival = {
     requestId: requestIdFrom(single(request.headers["x-request-id"])),
     host: authorityOf(request),
+    socketAddress: request.socket.remoteAddress,
     certificateName: mutualTls ? certificateName(request) : undefined,
     headersCount: request.rawHeaders.length / 2,
     caller: undefined,
@@ -65,6 +73,7 @@ export function admissionGate(options: AdmissionOptions): (context: HandlerConte
         rpc: rpcName(context),
         code: failure.kind,
       });
+      if (failure.details.exhaustion !== undefined) tellQuota(context.responseHeader, failure.details.exhaustion);
       throw toConnectError(failure);
     }
   };
@@ -81,14 +90,40 @@ export function rpcName(context: HandlerContext): string {
 }
 
 function admit(options: AdmissionOptions, arrival: Arrival, context: HandlerContext): Caller | undefined {
+  const { requestHeader } = context;
+  const address = options.clientAddress(arrival.socketAddress, requestHeader.get("x-forwarded-for") ?? undefined);
   const isProbe = context.service.typeName === "grpc.health.v1.Health";
   const isOpen = isProbe || context.service.typeName.startsWith("grpc.reflection.");
-  if (arrival.headersCount > headersMax) throw new Failure("too_large", `More than ${headersMax} request headers`);
-  options.origins.check(isProbe ? undefined : arrival.host, context.requestHeader.get("origin") ?? undefined);
-  if (isOpen) return undefined;
-  if (options.isClosing()) throw new Failure("unavailable", "The server is shutting down");
-  if (arrival.certificateName !== undefined) return options.authentication.authenticateName(arrival.certificateName);
-  return options.authentication.authenticate(context.requestHeader.get("authorization") ?? undefined);
+  const limit = isProbe ? undefined : options.limitOf?.(rpcName(context));
+  try {
+    if (arrival.headersCount > headersMax) throw new Failure("too_large", `More than ${headersMax} request headers`);
+    options.origins.check(isProbe ? undefined : arrival.host, requestHeader.get("origin") ?? undefined);
+  } catch (error) {
+    limit?.admit(address);
+    throw error;
+  }
+  if (options.isClosing() && !isOpen) throw new Failure("unavailable", "The server is shutting down");
+  const caller = isOpen ? undefined : callerOf(options, arrival, requestHeader.get("authorization"), address);
+  const window = limit?.admit(caller === undefined || caller.isAnonymous === true ? address : caller.name);
+  if (window !== undefined) tellQuota(context.responseHeader, window);
+  return caller;
+}
+
+function callerOf(
+  { authentication }: AdmissionOptions,
+  { certificateName }: Arrival,
+  authorization: string | null,
+  address: string,
+): Caller {
+  if (certificateName !== undefined) return authentication.authenticateName(certificateName);
+  return authentication.authenticate(authorization ?? undefined, address);
+}
+
+/** The same headers as on the REST face. */
+function tellQuota(headers: Headers, { limit, remaining, resetAt }: Exhaustion | Window): void {
+  headers.set("x-ratelimit-limit", String(limit));
+  headers.set("x-ratelimit-remaining", String(remaining));
+  headers.set("x-ratelimit-reset", String(Math.ceil(resetAt)));
 }
 
 function certificateName(request: NodeRequest): string {

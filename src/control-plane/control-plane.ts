@@ -13,7 +13,9 @@ import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { bodyBytesMax, jsonDepthMax, rpcAnswerBytesMax } from "../limits.ts";
 import { type Authentication, originRules } from "../operations/authentication.ts";
 import type { Readiness } from "../operations/call.ts";
-import type { Operation } from "../operations/operation.ts";
+import { clientAddresses } from "../operations/client-address.ts";
+import type { Operation, StreamOperation } from "../operations/operation.ts";
+import type { RateLimits, RouteLimit } from "../operations/rate-limits.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
 import { admissionGate } from "./admission.ts";
@@ -26,6 +28,7 @@ import { troupeServices } from "./services.ts";
 
 export interface ControlPlaneOptions {
   readonly operations: readonly Operation[];
+  readonly streams?: readonly StreamOperation[] | undefined;
   readonly authentication: Authentication;
   readonly host: string;
   /** 0 picks a free one. */
@@ -34,6 +37,10 @@ export interface ControlPlaneOptions {
   readonly tls?: TlsOptions | undefined;
   readonly allowedHosts: readonly string[];
   readonly corsOrigins: readonly string[];
+  /** Absent: none. */
+  readonly trustedProxies?: readonly string[] | undefined;
+  /** Absent: nothing is limited. */
+  readonly rateLimits?: RateLimits | undefined;
   readonly clock: Clock;
   readonly log: Log;
   readonly readiness: Readiness;
@@ -52,7 +59,7 @@ const recursionLimit = jsonDepthMax * 3 + 16;
 
 /** Rejects when the address cannot be bound. */
 export async function openControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
-  const { clock, log, readiness, operations, authentication } = options;
+  const { clock, log, readiness, operations, streams, authentication } = options;
   const services = options.services ?? troupeServices;
   const listed = [...services, Health, ...reflectionServices];
   const closing = new AbortController();
@@ -68,9 +75,17 @@ export async function openControlPlane(options: ControlPlaneOptions): Promise<Co
     writeMaxBytes: rpcAnswerBytesMax,
     binaryOptions: { recursionLimit },
     jsonOptions: { recursionLimit },
-    requestGate: admissionGate({ authentication, origins, mutualTls, log, isClosing: () => closing.signal.aborted }),
+    requestGate: admissionGate({
+      authentication,
+      origins,
+      clientAddress: clientAddresses(options.trustedProxies ?? []),
+      limitOf: limitsOfRpcs(options),
+      mutualTls,
+      log,
+      isClosing: () => closing.signal.aborted,
+    }),
   });
-  addRpcs(router, { services, operations, clock, log });
+  addRpcs(router, { services, operations, streams, clock, log });
   addHealth(router, { services: listed, readiness, closing: closing.signal });
   addReflection(router, listed, closing.signal);
   const server = await listenForRpcs({
@@ -87,4 +102,21 @@ export async function openControlPlane(options: ControlPlaneOptions): Promise<Co
       await server.close(limitMs);
     },
   };
+}
+
+function rpcOf(service: string, operation: string): string {
+  return `troupe.v1.${service}/${operation.charAt(0).toUpperCase()}${operation.slice(1)}`;
+}
+
+/** An rpc counts with the route of its operation; reflection, and rpcs without one, with whatever has no route. */
+function limitsOfRpcs({
+  rateLimits,
+  operations,
+  streams = [],
+}: ControlPlaneOptions): ((rpc: string) => RouteLimit) | undefined {
+  if (rateLimits === undefined) return undefined;
+  const limits = new Map(
+    [...operations, ...streams].map((row) => [rpcOf(row.rpcService, row.name), rateLimits.ofOperation(row)] as const),
+  );
+  return (rpc) => limits.get(rpc) ?? rateLimits.elsewhere;
 }

@@ -5,8 +5,8 @@
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ConnectRouter, type HandlerContext, type MethodImpl } from "@connectrpc/connect";
 import { Failure, isFailure } from "../errors/failure.ts";
-import { Call, callOperation, failureOf, timedOut } from "../operations/call.ts";
-import type { Operation } from "../operations/operation.ts";
+import { Call, callOperation, failureOf, openStream, timedOut } from "../operations/call.ts";
+import type { Caller, Operation, StreamOperation } from "../operations/operation.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
 import { arrivedOn, rpcName } from "./admission.ts";
@@ -16,22 +16,31 @@ import { toConnectError } from "./connect-error.ts";
 export interface RpcRoutesOptions {
   readonly services: readonly DescService[];
   readonly operations: readonly Operation[];
+  readonly streams?: readonly StreamOperation[] | undefined;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 export function addRpcs(router: ConnectRouter, options: RpcRoutesOptions): void {
   const rows = new Map(options.operations.map((row) => [rowKey(row.rpcService, row.name), row]));
+  const streams = new Map(options.streams?.map((row) => [rowKey(row.rpcService, row.name), row]));
   for (const service of options.services) {
     for (const method of service.methods) {
-      const row = rows.get(rowKey(service.name, method.localName));
-      router.rpc(method, row === undefined ? unimplemented(method) : serveRow(row, method, options));
+      const key = rowKey(service.name, method.localName);
+      const row = rows.get(key);
+      const stream = streams.get(key);
+      if (row !== undefined) router.rpc(method, serveRow(row, method, options));
+      else if (stream !== undefined) router.rpc(method, serveStream(stream, method, options));
+      else router.rpc(method, unimplemented(method));
     }
   }
 }
 
 /** Rpcs that no row serves, as `ProcessService.CreateProcess`. */
-export function rpcsWithoutRow(services: readonly DescService[], operations: readonly Operation[]): readonly string[] {
+export function rpcsWithoutRow(
+  services: readonly DescService[],
+  operations: readonly Pick<Operation, "rpcService" | "name">[],
+): readonly string[] {
   const rows = new Set(operations.map((row) => rowKey(row.rpcService, row.name)));
   return services.flatMap((service) =>
     service.methods
@@ -81,6 +90,41 @@ function serveRow(row: Operation, method: DescMethod, { clock, log }: RpcRoutesO
       log[level]("rpc", `${rpcName(context)} ${outcome}`, { requestId, durationMs, caller: caller?.name, outcome });
     }
   };
+  return serve as unknown as MethodImpl<DescMethod>;
+}
+
+function serveStream(
+  row: StreamOperation,
+  method: DescMethod,
+  { clock, log }: RpcRoutesOptions,
+): MethodImpl<DescMethod> {
+  const read = messageReader(method.input);
+  const write = messageWriter(method.output);
+  async function* serve(request: Parameters<typeof read>[0], context: HandlerContext) {
+    const started = clock.monotonic();
+    const { requestId, caller } = arrivedOn(context);
+    let outcome = "ok";
+    const call = new Call({
+      requestId,
+      caller: caller as Caller,
+      clock,
+      log,
+      watchCaller: (watched) => watchClient(context.signal, row.name, watched),
+    });
+    try {
+      const domain = read(request);
+      const items = await openStream(row, row.fromRpc?.(domain) ?? domain, call);
+      if (items !== null) for await (const item of items) yield write(item);
+    } catch (error) {
+      const failure = isFailure(error) ? error : failureOf(error, row.name, requestId, log);
+      outcome = failure.kind;
+      throw toConnectError(failure);
+    } finally {
+      call.end(new Failure("cancelled", "The stream is over"));
+      const durationMs = clock.monotonic() - started;
+      log.debug("rpc", `${rpcName(context)} ${outcome}`, { requestId, durationMs, caller: caller?.name, outcome });
+    }
+  }
   return serve as unknown as MethodImpl<DescMethod>;
 }
 

@@ -1,9 +1,15 @@
-/** What every request of the REST face passes before a handler sees it: Host, Origin, key, and whether the server still takes calls. */
+/**
+ * What every request of the REST face passes before a handler sees it: Host, Origin, key, rate limit, and whether the server still
+ * takes calls.
+ */
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { Failure } from "../errors/failure.ts";
 import { headersMax } from "../limits.ts";
 import type { Authentication, OriginRules } from "../operations/authentication.ts";
+import type { ClientAddress } from "../operations/client-address.ts";
 import type { Caller } from "../operations/operation.ts";
+import type { RateLimits, RouteLimit } from "../operations/rate-limits.ts";
+import { tellQuota } from "./answer.ts";
 import { allowBrowser } from "./cross-origin.ts";
 
 declare module "fastify" {
@@ -14,30 +20,51 @@ declare module "fastify" {
   interface FastifyContextConfig {
     /** No key is asked for. */
     readonly open?: boolean;
-    /** Constant answer for probes: served under any Host and while closing. */
+    /** Constant answer for probes: served under any Host, while closing, and as often as anybody asks. */
     readonly probe?: boolean;
+    /** Set for each route when it is added. */
+    rateLimit?: RouteLimit | undefined;
   }
 }
 
 export interface AdmissionRules {
   readonly authentication: Authentication;
   readonly origins: OriginRules;
+  readonly clientAddress: ClientAddress;
+  /** Absent: nothing is limited. */
+  readonly rateLimits?: RateLimits | undefined;
   readonly closing: boolean;
 }
 
 /** Throws Failure. */
 export function admit(rules: AdmissionRules, request: FastifyRequest, reply: FastifyReply): void {
-  const { headers, rawHeaders, httpVersionMinor } = request.raw;
+  const { headers, socket } = request.raw;
   const { config } = request.routeOptions;
+  const address = rules.clientAddress(socket.remoteAddress, headers["x-forwarded-for"] as string | undefined);
+  try {
+    checkArrival(rules, request, reply);
+  } catch (error) {
+    rules.rateLimits?.elsewhere.admit(address);
+    throw error;
+  }
+  if (rules.closing && config?.probe !== true) throw new Failure("unavailable", "The server is shutting down");
+  // Browsers send no key with the OPTIONS that asks whether they may send one.
+  const isOpen = config?.open === true || request.method === "OPTIONS";
+  if (!isOpen) request.caller = rules.authentication.authenticate(headers.authorization, address);
+  if (rules.rateLimits === undefined || config?.probe === true) return;
+  const limit = config?.rateLimit ?? rules.rateLimits.elsewhere;
+  tellQuota(reply, limit.admit(isOpen || request.caller.isAnonymous === true ? address : request.caller.name));
+}
+
+/** Whether anybody may send this from there at all, whoever it is. */
+function checkArrival(rules: AdmissionRules, request: FastifyRequest, reply: FastifyReply): void {
+  const { headers, rawHeaders, httpVersionMinor } = request.raw;
   if (rawHeaders.length > headersMax * 2) throw new Failure("too_large", `More than ${headersMax} request headers`);
   if (headers.host === undefined && httpVersionMinor > 0) {
     throw new Failure("invalid_request", "The Host header is required");
   }
-  rules.origins.check(config?.probe === true ? undefined : headers.host, headers.origin);
+  const isProbe = request.routeOptions.config?.probe === true;
+  rules.origins.check(isProbe ? undefined : headers.host, headers.origin);
   if (headers.origin !== undefined && rules.origins.allowsCrossOrigin(headers.origin))
     allowBrowser(reply, headers.origin);
-  if (rules.closing && config?.probe !== true) throw new Failure("unavailable", "The server is shutting down");
-  // Browsers send no key with the OPTIONS that asks whether they may send one.
-  if (config?.open === true || request.method === "OPTIONS") return;
-  request.caller = rules.authentication.authenticate(headers.authorization);
 }

@@ -1,7 +1,7 @@
 /** Answers of the REST face: rows as JSON, text or bytes, failures as the envelope of the API document (2.9), nothing else ever. */
 import type { FastifyReply } from "fastify";
 import { catalogue } from "../errors/catalogue.ts";
-import type { Failure } from "../errors/failure.ts";
+import type { Exhaustion, Failure } from "../errors/failure.ts";
 import { expectsContinue } from "./body.ts";
 
 export const jsonContentType = "application/json; charset=utf-8";
@@ -46,13 +46,18 @@ export function failureBody(failure: Failure): { readonly error: string; readonl
   return { error: failure.message, code: failure.kind };
 }
 
+/** On every answer that a rate limit was counted for. */
+export function tellQuota(reply: FastifyReply, quota: Pick<Exhaustion, "limit" | "remaining" | "resetAt">): void {
+  reply
+    .header("x-ratelimit-limit", String(quota.limit))
+    .header("x-ratelimit-remaining", String(quota.remaining))
+    .header("x-ratelimit-reset", String(Math.ceil(quota.resetAt)));
+}
+
 function sendExhausted(reply: FastifyReply, failure: Failure): void {
   const { exhaustion } = failure.details;
   const retryAfter = Math.max(1, Math.ceil(exhaustion?.retryAfterSeconds ?? failure.details.retryAfterSeconds ?? 1));
-  reply
-    .header("x-ratelimit-limit", String(exhaustion?.limit ?? 0))
-    .header("x-ratelimit-remaining", String(exhaustion?.remaining ?? 0))
-    .header("x-ratelimit-reset", String(Math.ceil(exhaustion?.resetAt ?? Date.now() / 1000 + retryAfter)))
-    .header("retry-after", String(retryAfter));
+  tellQuota(reply, exhaustion ?? { limit: 0, remaining: 0, resetAt: Date.now() / 1000 + retryAfter });
+  reply.header("retry-after", String(retryAfter));
   sendJson(reply, 429, { error: "rate_limit_exceeded", message: failure.message, retryAfter });
 }

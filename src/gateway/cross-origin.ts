@@ -2,7 +2,8 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { OriginRules } from "../operations/authentication.ts";
 
-const readableHeaders = "x-request-id, etag, retry-after, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset";
+const readableHeaders =
+  "x-request-id, etag, retry-after, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset, idempotency-replayed";
 const sendableHeaders =
   "authorization, content-type, if-match, if-none-match, idempotency-key, last-event-id, x-request-id";
 /** Seconds a browser may remember a preflight. */

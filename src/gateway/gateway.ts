@@ -21,8 +21,11 @@ import {
   requestReceiveMs,
 } from "../limits.ts";
 import { type Authentication, type OriginRules, originRules } from "../operations/authentication.ts";
-import { Call, callOperation, failureOf, type Readiness, requestIdFrom } from "../operations/call.ts";
-import type { Operation } from "../operations/operation.ts";
+import { Call, callOperation, failureOf, openStream, type Readiness, requestIdFrom } from "../operations/call.ts";
+import { type ClientAddress, clientAddresses } from "../operations/client-address.ts";
+import type { IdempotentCalls } from "../operations/idempotency.ts";
+import type { Operation, StreamOperation } from "../operations/operation.ts";
+import type { RateLimits } from "../operations/rate-limits.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
 import { admit } from "./admission.ts";
@@ -30,17 +33,25 @@ import { sendFailure, sendJson } from "./answer.ts";
 import { readBody } from "./body.ts";
 import { clientErrorHandler } from "./client-error.ts";
 import { answerOptions } from "./cross-origin.ts";
+import { sendEvents } from "./event-stream.ts";
 import { type KnownPaths, knownPaths } from "./known-paths.ts";
-import { type RoutePlan, routePlan } from "./route-plan.ts";
+import { type RoutePlan, routePlan, type StreamPlan, streamPlan } from "./route-plan.ts";
 
 export interface GatewayOptions {
   readonly operations: readonly Operation[];
+  readonly streams?: readonly StreamOperation[] | undefined;
+  /** Absent: keys are not looked at. */
+  readonly idempotentCalls?: IdempotentCalls | undefined;
   readonly authentication: Authentication;
   readonly host: string;
   /** 0 picks a free one. */
   readonly port: number;
   readonly allowedHosts: readonly string[];
   readonly corsOrigins: readonly string[];
+  /** Absent: none. */
+  readonly trustedProxies?: readonly string[] | undefined;
+  /** Absent: nothing is limited. */
+  readonly rateLimits?: RateLimits | undefined;
   readonly clock: Clock;
   readonly log: Log;
   readonly readiness: Readiness;
@@ -55,9 +66,12 @@ export interface Gateway {
 }
 
 interface Face extends GatewayOptions {
+  readonly clientAddress: ClientAddress;
   readonly origins: OriginRules;
   readonly paths: KnownPaths;
   readonly sockets: Set<Socket>;
+  /** Calls of the event streams that are open now. */
+  readonly following: Set<Call>;
   closing: boolean;
 }
 
@@ -70,12 +84,15 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
       allowedHosts: options.allowedHosts,
       corsOrigins: options.corsOrigins,
     }),
+    clientAddress: clientAddresses(options.trustedProxies ?? []),
     paths: knownPaths(),
     sockets: new Set(),
+    following: new Set(),
     closing: false,
   };
   const app = openApp(face);
   for (const row of options.operations) addRow(app, face, routePlan(row));
+  for (const row of options.streams ?? []) addStream(app, face, streamPlan(row));
   addProbes(app, face);
   options.mount?.(app);
   await app.listen({ host: options.host, port: options.port });
@@ -120,7 +137,11 @@ function openApp(face: Face): FastifyInstance {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, _payload, done) => done(null));
   app.decorateRequest("caller");
-  app.addHook("onRoute", (route) => face.paths.add(route));
+  app.addHook("onRoute", (route) => {
+    face.paths.add(route);
+    const [method = "GET"] = [route.method].flat();
+    route.config = { ...route.config, rateLimit: face.rateLimits?.ofRoute(method, route.url) };
+  });
   app.addHook("onRequest", (request, reply, done) => {
     reply.header("x-request-id", request.id);
     if (face.closing) reply.header("connection", "close");
@@ -160,12 +181,67 @@ async function serve(face: Face, plan: RoutePlan, request: FastifyRequest, reply
       log: face.log,
       watchCaller: (watched) => watchClient(reply, watched),
     });
-    const output = await callOperation(plan.row, plan.input(request, bytes), call);
+    const output = await run(face, plan, request, reply, bytes, call);
     if (canAnswer(face, request, reply)) plan.answer(reply, output);
   } catch (error) {
     // callOperation rejects with Failure only; anything else is a crash of ours on the way in or out.
     const failure = isFailure(error) ? error : failureOf(error, plan.row.name, request.id, face.log);
     if (canAnswer(face, request, reply)) sendFailure(reply, failure);
+  }
+}
+
+async function run(
+  face: Face,
+  plan: RoutePlan,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  bytes: Uint8Array,
+  call: Call,
+): Promise<unknown> {
+  const { row } = plan;
+  const input = plan.input(request, bytes);
+  const key = row.idempotent === undefined ? undefined : request.headers["idempotency-key"];
+  if (key === undefined || face.idempotentCalls === undefined) return callOperation(row, input, call);
+  const { output, replayed } = await face.idempotentCalls.call(row, input, call, String(key));
+  if (replayed) reply.header("idempotency-replayed", "true");
+  return output;
+}
+
+function addStream(app: FastifyInstance, face: Face, plan: StreamPlan): void {
+  app.route({
+    method: "GET",
+    url: plan.url,
+    exposeHeadRoute: false,
+    handler: (request, reply) => void follow(face, plan, request, reply),
+  });
+}
+
+async function follow(face: Face, plan: StreamPlan, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  const { row } = plan;
+  const call = new Call({
+    requestId: request.id,
+    caller: request.caller,
+    clock: face.clock,
+    log: face.log,
+    watchCaller: (watched) => watchClient(reply, watched),
+  });
+  const failed = (error: unknown): Failure =>
+    isFailure(error) ? error : failureOf(error, row.name, request.id, face.log);
+  face.following.add(call);
+  try {
+    const items = await openStream(row, plan.input(request), call);
+    if (!canAnswer(face, request, reply)) return;
+    if (items === null) {
+      reply.code(204).send();
+      return;
+    }
+    const status = await sendEvents(reply, { items, eventOf: row.eventOf, failureOf: failed, clock: face.clock });
+    writeAccessLine(face.log, request, reply, status);
+  } catch (error) {
+    if (canAnswer(face, request, reply)) sendFailure(reply, failed(error));
+  } finally {
+    face.following.delete(call);
+    call.end(new Failure("cancelled", "The stream is over"));
   }
 }
 
@@ -243,6 +319,7 @@ function single(header: string | string[] | undefined): string | undefined {
 
 async function closeApp(app: FastifyInstance, face: Face, limitMs: number): Promise<void> {
   face.closing = true;
+  for (const call of face.following) call.end(new Failure("unavailable", "The server is shutting down"));
   // Node counts a connection that never sent a byte as busy; nobody waits for an answer on it.
   for (const socket of face.sockets) if (socket.bytesRead === 0) socket.destroy();
   const stopWaiting = face.clock.after(limitMs, () => app.server.closeAllConnections());

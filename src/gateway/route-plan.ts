@@ -9,7 +9,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { Failure } from "../errors/failure.ts";
 import { parseJson } from "../json/parse.ts";
-import type { BytesAnswer, Operation, Route } from "../operations/operation.ts";
+import type { BytesAnswer, Operation, Route, StreamOperation } from "../operations/operation.ts";
 import { allowKeeping, sendBytes, sendJson } from "./answer.ts";
 import { fromIfMatch, isHeldAlready, toEtag } from "./entity-tag.ts";
 import { jsonMediaTypes } from "./media-type.ts";
@@ -27,7 +27,7 @@ export interface RoutePlan {
 
 export function routePlan(row: Operation): RoutePlan {
   const { route } = row;
-  const pathFields = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name as string);
+  const pathFields = fieldsOfPath(route.path);
   const queryFields = route.query ?? [];
   const fromElsewhere = new Set([
     ...pathFields,
@@ -38,23 +38,40 @@ export function routePlan(row: Operation): RoutePlan {
   const readFields = bodyReader(row, bodyIsOptional);
   return {
     row,
-    url: route.path.replace(/\{(\w+)\}/g, ":$1"),
+    url: urlOf(route.path),
     mediaTypes: route.body === "none" ? undefined : route.body === "fields" ? jsonMediaTypes : route.body.mediaTypes,
     input(request, bytes) {
       const input = readFields(request, bytes);
       if (route.ifMatch !== undefined) input[route.ifMatch] = fromIfMatch(request.headers["if-match"]);
-      const query = request.query as Readonly<Record<string, unknown>>;
-      for (const name of queryFields) {
-        const value = query[name];
-        if (value === undefined) continue;
-        if (typeof value !== "string") throw repeated(name);
-        input[name] = value;
-      }
-      const path = request.params as Readonly<Record<string, string>>;
-      for (const name of pathFields) input[name] = path[name];
+      addQuery(input, request, queryFields);
+      addPath(input, request, pathFields);
       return input;
     },
     answer: answerOf(row),
+  };
+}
+
+export interface StreamPlan {
+  readonly row: StreamOperation;
+  readonly url: string;
+  /** Throws Failure. */
+  input(request: FastifyRequest): Record<string, unknown>;
+}
+
+export function streamPlan(row: StreamOperation): StreamPlan {
+  const { path, query = [], resume } = row.route;
+  const pathFields = fieldsOfPath(path);
+  return {
+    row,
+    url: urlOf(path),
+    input(request) {
+      const input: Record<string, unknown> = {};
+      const lastEventId = request.headers["last-event-id"];
+      if (typeof lastEventId === "string" && lastEventId !== "") input[resume] = lastEventId;
+      addQuery(input, request, query);
+      addPath(input, request, pathFields);
+      return input;
+    },
   };
 }
 
@@ -92,6 +109,29 @@ function missingBody(request: FastifyRequest): Failure {
   return request.headers["content-type"] === undefined
     ? new Failure("unsupported_media_type", 'A JSON body with Content-Type "application/json" is required')
     : new Failure("invalid_request", "The body is empty; JSON is required");
+}
+
+function fieldsOfPath(path: string): readonly string[] {
+  return [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name as string);
+}
+
+function urlOf(path: string): string {
+  return path.replace(/\{(\w+)\}/g, ":$1");
+}
+
+function addQuery(input: Record<string, unknown>, request: FastifyRequest, names: readonly string[]): void {
+  const query = request.query as Readonly<Record<string, unknown>>;
+  for (const name of names) {
+    const value = query[name];
+    if (value === undefined) continue;
+    if (typeof value !== "string") throw repeated(name);
+    input[name] = value;
+  }
+}
+
+function addPath(input: Record<string, unknown>, request: FastifyRequest, names: readonly string[]): void {
+  const path = request.params as Readonly<Record<string, string>>;
+  for (const name of names) input[name] = path[name];
 }
 
 function repeated(name: string): Failure {

@@ -2,12 +2,19 @@
  * Who is asking, and may a request from there be looked at: bearer keys, and the Host and Origin rules that keep web pages
  * of strangers out (DNS rebinding, cross-site posts). The same for both faces.
  *
+ * An address that failed too often is not listened to for a while, except with keys that came from there before: one client with a stale
+ * key does not lock out the others behind the same address, and nobody can go on guessing.
+ *
  * Keys are held as SHA-256 digests and compared in constant time, all of them on every attempt, so that neither length nor
  * position shows in the timing. No message ever repeats a key.
  */
 import { hash, timingSafeEqual } from "node:crypto";
 import { Failure } from "../errors/failure.ts";
+import { addressesPerKeyMax, failedAuthenticationAddressesMax, failedAuthenticationsPerMinute } from "../limits.ts";
+import type { Clock } from "../ports/clock.ts";
+import { FixedWindows } from "./fixed-windows.ts";
 import type { Caller, Role } from "./operation.ts";
+import { exceeded } from "./rate-limits.ts";
 
 export interface ApiKey {
   readonly caller: Caller;
@@ -21,8 +28,8 @@ export interface ParsedApiKeys {
 }
 
 export interface Authentication {
-  /** Throws Failure unauthenticated. `header` is the whole Authorization value. */
-  authenticate(header: string | undefined): Caller;
+  /** Throws Failure unauthenticated or rate_limit_exceeded. `header` is the whole Authorization value. */
+  authenticate(header: string | undefined, address: string): Caller;
   /** For mutual TLS: the caller whose key has the certificate's common name. Throws Failure unauthenticated. */
   authenticateName(commonName: string): Caller;
 }
@@ -54,20 +61,33 @@ export function parseApiKeys(text: string): ParsedApiKeys {
   return { keys, problems };
 }
 
-/** Without keys every caller is "anonymous" with role operator. */
-export function openAuthentication(keys: readonly ApiKey[]): Authentication {
+interface KnownHeader {
+  readonly caller: Caller;
+  readonly addresses: Set<string>;
+}
+
+/** Without keys every caller is "anonymous" with role operator. `limited`: whether failures are counted. */
+export function openAuthentication(keys: readonly ApiKey[], clock: Clock, limited = true): Authentication {
   if (keys.length === 0) return { authenticate: () => anonymous, authenticateName: () => anonymous };
-  const known = new Map<string, Caller>();
+  const known = new Map<string, KnownHeader>();
+  const rule = { limit: failedAuthenticationsPerMinute, windowMs: 60_000 };
+  const failures = new FixedWindows(rule, clock, failedAuthenticationAddressesMax);
   return {
-    authenticate(header) {
+    authenticate(header, address) {
       // Hashing costs as much as the rest of a small request. Only whole headers that were right once are remembered, so
       // nothing can be learned from them by trying: what differs in any way takes the slow path.
       const remembered = header === undefined ? undefined : known.get(header);
-      if (remembered !== undefined) return remembered;
-      const found = callerOf(keys, bearerToken(header));
-      if (found === undefined) throw new Failure("unauthenticated", "The bearer key is not known");
-      if (header !== undefined && known.size < headersRememberedMax) known.set(header, found);
-      return found;
+      if (remembered?.addresses.has(address)) return remembered.caller;
+      const failed = limited && failures.size > 0 ? failures.open(address) : undefined;
+      if (failed?.remaining === 0) throw exceeded(failed, clock, "Too many failed attempts to authenticate");
+      try {
+        const caller = remembered?.caller ?? callerOf(keys, header);
+        remember(known, header, caller, address);
+        return caller;
+      } catch (error) {
+        if (limited) failures.count(address);
+        throw error;
+      }
     },
     authenticateName(commonName) {
       const found = keys.find((key) => key.caller.name === commonName);
@@ -116,7 +136,7 @@ export function originRules(settings: OriginSettings): OriginRules {
 /** Ways to write "Bearer" and spaces before the few keys there are. */
 const headersRememberedMax = 1_000;
 
-const anonymous: Caller = { name: "anonymous", role: "operator" };
+const anonymous: Caller = { name: "anonymous", role: "operator", isAnonymous: true };
 
 function parseEntry(entry: string, number: number): { caller: Caller; key: string } | string {
   if (!entry.includes(":")) {
@@ -156,12 +176,26 @@ function bearerToken(header: string | undefined): string {
   return match[1];
 }
 
-function callerOf(keys: readonly ApiKey[], token: string): Caller | undefined {
-  const digest = digestOf(token);
+function remember(known: Map<string, KnownHeader>, header: string | undefined, caller: Caller, address: string): void {
+  if (header === undefined) return;
+  let entry = known.get(header);
+  if (entry === undefined) {
+    if (known.size >= headersRememberedMax) return;
+    entry = { caller, addresses: new Set() };
+    known.set(header, entry);
+  }
+  if (entry.addresses.size >= addressesPerKeyMax) entry.addresses.clear();
+  entry.addresses.add(address);
+}
+
+/** Throws Failure unauthenticated. */
+function callerOf(keys: readonly ApiKey[], header: string | undefined): Caller {
+  const digest = digestOf(bearerToken(header));
   let found: Caller | undefined;
   for (const key of keys) {
     if (timingSafeEqual(key.digest, digest)) found = key.caller;
   }
+  if (found === undefined) throw new Failure("unauthenticated", "The bearer key is not known");
   return found;
 }
 

@@ -14,7 +14,7 @@ import { Failure, isFailure } from "../errors/failure.ts";
 import { callDeadlineMs } from "../limits.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
-import type { CallContext, Caller, Operation } from "./operation.ts";
+import type { CallContext, Caller, Idempotency, Operation, StreamOperation } from "./operation.ts";
 
 /** Whether the node takes calls, as probes of both faces tell it. */
 export interface Readiness {
@@ -40,6 +40,7 @@ export class Call implements CallContext {
   readonly clock: Clock;
   readonly log: Log;
   deadline: number;
+  idempotency: Idempotency | undefined;
   readonly #watchCaller: ((call: Call) => void) | undefined;
   #controller: AbortController | undefined;
   #failure: Failure | undefined;
@@ -118,6 +119,20 @@ export async function callOperation<Input, Output>(
   }
 }
 
+/** Rejects with Failure only; what iterating rejects with is for `failureOf`. A stream has no deadline but its caller's. */
+export async function openStream<Input, Item>(
+  row: StreamOperation<Input, Item>,
+  raw: unknown,
+  call: Call,
+): Promise<AsyncIterable<Item> | null> {
+  try {
+    authorize(row, call.caller);
+    return await row.open(parseInput(row.input, raw), call);
+  } catch (error) {
+    throw failureOf(error, row.name, call.requestId, call.log);
+  }
+}
+
 /** The failure to answer with. Causes and crashes are logged here, once. */
 export function failureOf(error: unknown, operation: string, requestId: string, log: Log): Failure {
   if (!isFailure(error)) {
@@ -154,7 +169,8 @@ export function requestIdFrom(offered: string | undefined): string {
 /** Nothing that could break a log line or a header. */
 const wellFormedRequestId = /^[A-Za-z0-9._~:/+=@-]{1,128}$/;
 
-function authorize(row: Pick<Operation, "name" | "role">, caller: Caller): void {
+/** Throws Failure forbidden. */
+export function authorize(row: Pick<Operation, "name" | "role">, caller: Caller): void {
   if (row.role === "operator" && caller.role !== "operator") {
     throw new Failure("forbidden", `Key "${caller.name}" has role "${caller.role}": "${row.name}" needs "operator"`);
   }

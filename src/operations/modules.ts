@@ -146,6 +146,7 @@ export function moduleOperations({ modules, contents, updates }: ModuleOperation
     role: "operator",
     input: installInput,
     output: z.object({ module: moduleDetail }),
+    idempotent: {},
     extraDeadlineMs: () => moduleInstallMs,
     run: async (input, context) => {
       if (input.moduleId !== undefined) await requireFree(modules, input.moduleId);

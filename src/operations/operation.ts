@@ -15,6 +15,8 @@ export interface Caller {
   /** Key name, or "anonymous". */
   readonly name: string;
   readonly role: Role;
+  /** No keys are set: callers are told apart by their addresses. */
+  readonly isAnonymous?: boolean;
 }
 
 /** Who asks, under which id, until when. */
@@ -25,6 +27,14 @@ export interface CallContext {
   readonly deadline: number;
   /** Aborted when the caller goes away or the deadline passes. */
   readonly signal: AbortSignal;
+  /** Of a call under an Idempotency-Key, for what carries it in its own record. */
+  readonly idempotency?: Idempotency | undefined;
+}
+
+/** SHA-256, hex: of caller, operation and key; and of the request. */
+export interface Idempotency {
+  readonly name: string;
+  readonly body: string;
 }
 
 /** For what the server asks of itself. */
@@ -84,7 +94,37 @@ export interface Operation<Input = unknown, Output = unknown> {
   readonly output: z.ZodType<Output>;
   /** From the domain form of the protobuf request to `input`, where the two differ (`no_timeout`). */
   fromRpc?(request: Readonly<Record<string, unknown>>): Record<string, unknown>;
+  /** Set: an Idempotency-Key is honoured. `find`: what was made under that name since then (epoch ms), where records tell. */
+  readonly idempotent?: {
+    find?(name: string, since: number): Promise<{ readonly body: string; readonly output: Output } | undefined>;
+  };
   /** Adds to the ordinary deadline of a call, for waits and tool calls, milliseconds. */
   extraDeadlineMs?(input: Input): number;
   run(input: Input, context: CallContext): Promise<Output>;
+}
+
+/** What one item of a stream is as a server-sent event. */
+export interface StreamEvent {
+  /** Grows within the stream: followers who come back say the last one they have. */
+  readonly id: string;
+  readonly event: string;
+  /** Sent as JSON. */
+  readonly data: unknown;
+}
+
+/** A row whose answer goes on: server-sent events over REST, a server stream over gRPC. */
+export interface StreamOperation<Input = unknown, Item = unknown>
+  extends Pick<Operation<Input, Item>, "name" | "summary" | "rpcService" | "role" | "input" | "output" | "fromRpc"> {
+  readonly route: {
+    readonly path: string;
+    readonly query?: readonly string[];
+    /** Input field that takes Last-Event-ID, where the header is given. */
+    readonly resume: string;
+  };
+  eventOf(item: Item): StreamEvent;
+  /**
+   * Rejects with Failure before the first item. null: nothing is left to tell, now or later. Iterating waits for what comes next; it ends
+   * by itself, or when `context.signal` is aborted. Whoever iterates slowly holds nobody up and costs no memory.
+   */
+  open(input: Input, context: CallContext): Promise<AsyncIterable<Item> | null>;
 }

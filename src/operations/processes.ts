@@ -1,6 +1,13 @@
 /** Operations on processes: API document 4.5–4.7 and the process rows of the REST surface. */
 import { z } from "zod";
-import { exitStates, lifecycleStates, type ProcessMessage, type ProcessState, processSort } from "../actors/process.ts";
+import {
+  exitStates,
+  idempotencyIndex,
+  lifecycleStates,
+  type ProcessMessage,
+  type ProcessState,
+  processSort,
+} from "../actors/process.ts";
 import { Failure } from "../errors/failure.ts";
 import { codeCharactersMax, waitSecondsMax } from "../limits.ts";
 import type { Launcher } from "../ports/launcher.ts";
@@ -119,13 +126,22 @@ export function processOperations(options: ProcessOperationsOptions): readonly O
     role: "agent",
     input: createInput,
     output: z.object({ id: z.int().positive() }),
+    idempotent: {
+      async find(name, since) {
+        const { items } = await processes.list(idempotencyIndex(name), undefined, 1);
+        const made = items[0];
+        if (made === undefined || made.state.createdAt <= since) return undefined;
+        return { body: made.sort, output: { id: made.state.id } };
+      },
+    },
     fromRpc: (request) => withNull(request, "noTimeout", "timeoutMs", null),
     run: (input, context) =>
       withPlace(input.autorun, async () => {
         const id = processes.nextKey();
         const { code, ref, envConfig, autorun } = input;
         const timeoutMs = input.timeoutMs === undefined ? timeoutMsDefault : input.timeoutMs;
-        const message: ProcessMessage = { type: "create", id, code, ref, timeoutMs, envConfig, autorun };
+        const { idempotency } = context;
+        const message: ProcessMessage = { type: "create", id, code, ref, timeoutMs, envConfig, autorun, idempotency };
         await processes.ask(String(id), message, { deadline: context.deadline });
         return { id };
       }),

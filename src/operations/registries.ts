@@ -135,6 +135,7 @@ export function registryOperations(options: RegistryOperationsOptions): readonly
     role: "operator",
     input: addInput,
     output: addOutput,
+    idempotent: {},
     fromRpc: (request) => ({ ...request, ...(request.auth === undefined ? {} : { auth: setupFromRpc(request.auth) }) }),
     extraDeadlineMs: () => tokenExchangeMs,
     run: add,

@@ -140,6 +140,7 @@ export function serviceOperations(options: ServiceOperationsOptions): readonly O
     role: "operator",
     input: checkedCreateInput,
     output: z.object({ id: z.string() }),
+    idempotent: {},
     extraDeadlineMs: () => 3 * documentFetchMs + documentParseMs,
     run: async (input, context) => {
       if (input.id !== undefined && (await services.query(input.id)).state !== null) {

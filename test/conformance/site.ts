@@ -59,8 +59,7 @@ export function openSite(settings: Readonly<Record<string, string>> = {}): Site 
   const current = (): Server => server ?? expect.unreachable("The server is not started");
 
   beforeAll(async () => {
-    // The limit on additions is lower than what one file of rows adds.
-    server = await startServer({ settings: { SERVICE_RATE_LIMITS: "off", ...settings } });
+    server = await startServer({ settings });
   });
   afterEach(async () => {
     await Promise.all(remotes.splice(0).map((remote) => remote.close()));

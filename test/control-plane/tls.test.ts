@@ -59,7 +59,10 @@ async function open(tls: { cert: string; key: string; clientCa?: string }) {
   const domain = fakeDomain();
   plane = await openControlPlane({
     operations: domain.operations,
-    authentication: openAuthentication(parseApiKeys("reader:agent:agent-key,admin:operator:operator-key").keys),
+    authentication: openAuthentication(
+      parseApiKeys("reader:agent:agent-key,admin:operator:operator-key").keys,
+      realClock,
+    ),
     host: "127.0.0.1",
     port: 0,
     tls,

@@ -3,6 +3,7 @@ import { type ControlPlane, openControlPlane } from "../../src/control-plane/con
 import { type Gateway, type GatewayOptions, openGateway } from "../../src/gateway/gateway.ts";
 import { openAuthentication, parseApiKeys } from "../../src/operations/authentication.ts";
 import type { Readiness } from "../../src/operations/call.ts";
+import { parseRateLimits, RateLimits } from "../../src/operations/rate-limits.ts";
 import type { Clock } from "../../src/ports/clock.ts";
 import type { Log, LogFields, LogLevel } from "../../src/ports/log.ts";
 import { type FakeDomain, fakeDomain } from "./fake-processes.ts";
@@ -73,15 +74,27 @@ export interface TwoFacesOptions {
   readonly allowedHosts?: readonly string[];
   readonly corsOrigins?: readonly string[];
   readonly mount?: GatewayOptions["mount"];
+  /** Absent: nothing is limited. */
+  readonly rateLimits?: string;
+  readonly trustedProxies?: readonly string[];
+}
+
+function rateLimitsOf(text: string | undefined): RateLimits | undefined {
+  const rules = text === undefined ? null : parseRateLimits(text);
+  if (typeof rules === "string") throw new Error(rules);
+  return rules === null ? undefined : new RateLimits(rules, realClock);
 }
 
 export async function openTwoFaces(options: TwoFacesOptions = {}): Promise<TwoFaces> {
   const domain = fakeDomain();
   const { log, lines } = rememberingLog();
   const readiness = new SwitchedReadiness();
+  const rateLimits = rateLimitsOf(options.rateLimits);
   const shared = {
     operations: domain.operations,
-    authentication: openAuthentication(parseApiKeys(options.keys ?? "").keys),
+    authentication: openAuthentication(parseApiKeys(options.keys ?? "").keys, realClock, rateLimits !== undefined),
+    rateLimits,
+    trustedProxies: options.trustedProxies,
     host: "127.0.0.1",
     port: 0,
     allowedHosts: options.allowedHosts ?? [],

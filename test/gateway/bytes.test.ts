@@ -35,7 +35,7 @@ beforeAll(async () => {
       row("/text", { answer: { field: "type", mediaType: "text/plain" } }),
       row("/posted", { method: "POST", answer: { field: "type", mediaType: "text/plain" } }),
     ],
-    authentication: openAuthentication([]),
+    authentication: openAuthentication([], realClock),
     host: "127.0.0.1",
     port: 0,
     allowedHosts: [],

@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { Failure } from "../../src/errors/failure.ts";
 import { openAuthentication, originRules, parseApiKeys } from "../../src/operations/authentication.ts";
+import { ManualClock } from "../runtime/manual-clock.ts";
 
 describe("the syntax of keys", () => {
   it.each([
@@ -50,14 +51,15 @@ describe("the syntax of keys", () => {
 });
 
 describe("bearer headers", () => {
-  const { authenticate, authenticateName } = openAuthentication(parseApiKeys("a:agent:k1,b:operator:k2").keys);
+  const clock = new ManualClock();
+  const { authenticate, authenticateName } = openAuthentication(parseApiKeys("a:agent:k1,b:operator:k2").keys, clock);
 
   it.each([
     ["Bearer k1", "a"],
     ["bearer k2", "b"],
     ["BeArEr   k2 ", "b"],
   ])("%j is known", (header, name) => {
-    expect(authenticate(header).name).toBe(name);
+    expect(authenticate(header, "ip 192.0.2.1").name).toBe(name);
   });
 
   it.each([
@@ -76,9 +78,9 @@ describe("bearer headers", () => {
     " Bearer k1",
     "Bearer k1\u00a0",
   ])("%j is unauthenticated", (header) => {
-    expect(() => authenticate(header)).toThrow(Failure);
+    expect(() => authenticate(header, "ip 192.0.2.1")).toThrow(Failure);
     try {
-      authenticate(header);
+      authenticate(header, "ip 192.0.2.1");
     } catch (error) {
       expect((error as Failure).kind).toBe("unauthenticated");
     }
@@ -90,9 +92,48 @@ describe("bearer headers", () => {
   });
 
   it("without keys everyone is an operator", () => {
-    const open = openAuthentication([]);
+    const open = openAuthentication([], new ManualClock());
     for (const header of [undefined, "Bearer anything", "x"])
-      expect(open.authenticate(header)).toEqual({ name: "anonymous", role: "operator" });
+      expect(open.authenticate(header, "ip 192.0.2.1")).toMatchObject({ name: "anonymous", role: "operator" });
+  });
+});
+
+describe("an address that fails too often", () => {
+  const home = "ip 192.0.2.1";
+  const open = () => {
+    const clock = new ManualClock();
+    return { clock, ...openAuthentication(parseApiKeys("a:agent:k1,b:operator:k2").keys, clock) };
+  };
+  const kindOf = (attempt: () => unknown): string => {
+    try {
+      attempt();
+      return "passes";
+    } catch (error) {
+      return (error as Failure).kind;
+    }
+  };
+
+  it("is told to wait after 30 failures a minute, also with a key that is right, and passes after that wait", async () => {
+    const { clock, authenticate } = open();
+    for (let at = 0; at < 30; at++)
+      expect(kindOf(() => authenticate(`Bearer guess${at}`, home))).toBe("unauthenticated");
+    await clock.advance(20_400);
+    for (const header of ["Bearer guess", "Bearer k1", undefined]) {
+      expect(kindOf(() => authenticate(header, home))).toBe("rate_limit_exceeded");
+    }
+    expect(kindOf(() => authenticate("Bearer guess", "ip 192.0.2.2"))).toBe("unauthenticated");
+    await clock.advance(40_000);
+    expect(authenticate("Bearer k1", home).name).toBe("a");
+  });
+
+  it("does not lock out keys that came from there before", () => {
+    const { authenticate } = open();
+    authenticate("Bearer k1", home);
+    for (let at = 0; at < 40; at++) kindOf(() => authenticate("Bearer stale", home));
+    expect(authenticate("Bearer k1", home).name).toBe("a");
+    // The same key from elsewhere is no reason to listen to it here.
+    authenticate("Bearer k2", "ip 192.0.2.9");
+    expect(kindOf(() => authenticate("Bearer k2", home))).toBe("rate_limit_exceeded");
   });
 });
 
