@@ -33,10 +33,12 @@ export async function performModuleEffect(
     case "activate": {
       const { state, purpose } = effect;
       try {
-        await runtime.activate(activationOf(state, vault));
+        // It was in service before, so hundreds of them cost a start nothing.
+        const start = purpose.kind === "start" ? "when-used" : "now";
+        await runtime.activate(activationOf(state, vault, start));
         return { type: "activated", generation: state.generation, purpose };
       } catch (error) {
-        if (purpose.kind === "start") {
+        if (purpose.kind === "start" || purpose.kind === "recover") {
           log.warn("module-start-failed", `Module "${moduleId}" is not in service`, { moduleId, error });
         }
         const consequence =
@@ -49,7 +51,7 @@ export async function performModuleEffect(
       const { candidate, basis, takeover } = effect;
       const byItself = takeover.direction === "back";
       try {
-        await runtime.activate(activationOf(candidate, vault));
+        await runtime.activate(activationOf(candidate, vault, "now"));
         const event = byItself ? "module-rolled-back" : "module-updated";
         log[byItself ? "warn" : "info"](event, `Module "${moduleId}" is at version ${candidate.version} now`, {
           moduleId,
@@ -78,9 +80,15 @@ export async function performModuleEffect(
 }
 
 /** Throws Failure when secrets are incomplete or unreadable. */
-function activationOf(state: ModuleState, vault: Vault): ModuleActivation {
+function activationOf(state: ModuleState, vault: Vault, start: ModuleActivation["start"]): ModuleActivation {
   const { id, type, isBuiltin, hash } = state;
-  return { moduleId: id, type, hash: isBuiltin ? null : hash, ...openSettings(state, vault, secretsContext(state)) };
+  return {
+    moduleId: id,
+    type,
+    hash: isBuiltin ? null : hash,
+    start,
+    ...openSettings(state, vault, secretsContext(state)),
+  };
 }
 
 /** Wrong settings are the caller's to mend; whatever else keeps a module out of service is the module's doing. */

@@ -85,7 +85,8 @@ export interface ModuleContent {
 }
 
 export interface ActivationPurpose {
-  readonly kind: "enable" | "reconfigure" | "start";
+  /** recover: a start of one that was given up, so that its fault shows at once if it is still there. */
+  readonly kind: "enable" | "reconfigure" | "start" | "recover";
   readonly tickets: readonly string[];
 }
 
@@ -299,7 +300,7 @@ function start(state: ModuleState, missing: string | null, now: number): ModuleS
     state.missing === missing && state.failed === null ? state : { ...state, missing, failed: null, updatedAt: now };
   if (!found.enabled) return { state: found, reply: found };
   if (missing !== null) return { state: found, reply: found, effects: [{ type: "deactivate" }] };
-  const purpose = { kind: "start", tickets: ["start"] } as const;
+  const purpose: ActivationPurpose = { kind: state.failed === null ? "start" : "recover", tickets: ["start"] };
   return { state: found, defer: "start", effects: [{ type: "activate", state: found, purpose }] };
 }
 
@@ -355,7 +356,7 @@ function answered(tickets: readonly string[], reply: ModuleState) {
 /** At a start nobody waits for an answer: the reason is kept where operators look. */
 function activationFailed(state: ModuleState, purpose: ActivationPurpose, failure: Failure, now: number): ModuleStep {
   const settle = purpose.tickets.map((ticket) => ({ ticket, failure }));
-  if (purpose.kind !== "start") return { state, settle };
+  if (purpose.kind !== "start" && purpose.kind !== "recover") return { state, settle };
   const failed: ModuleState = { ...state, failed: failure.message, updatedAt: now };
   return { state: failed, settle };
 }

@@ -14,6 +14,7 @@ import type {
   ToolSchemas,
 } from "../ports/adapter.ts";
 import type { Clock } from "../ports/clock.ts";
+import type { Log } from "../ports/log.ts";
 import type { ParameterChecks } from "../ports/parameter-checks.ts";
 import { checkedDefinition } from "./definition-check.ts";
 import type { ModuleProcess } from "./module-process.ts";
@@ -26,17 +27,20 @@ export interface AdapterOptions {
   readonly parameterChecks: ParameterChecks;
   readonly toolTimeoutMs: number;
   readonly clock: Clock;
+  readonly log: Log;
 }
 
 export class HostedAdapter implements Adapter {
   readonly id: string;
   readonly #options: AdapterOptions;
   readonly #plans = new PlanCache();
+  readonly #faults: DehydrationFaults;
   #lastHydration = 0;
 
   constructor(options: AdapterOptions) {
     this.#options = options;
     this.id = options.module.id;
+    this.#faults = new DehydrationFaults(options);
   }
 
   async define({ text, url }: { readonly text: string; readonly url?: string | undefined }): Promise<Definition> {
@@ -55,7 +59,7 @@ export class HostedAdapter implements Adapter {
 
   async hydrate(hydration: Hydration): Promise<HydratedService> {
     this.#lastHydration += 1;
-    const service = new HostedService(hydration, this.#lastHydration, this.#plans, this.#options);
+    const service = new HostedService(hydration, this.#lastHydration, this.#plans, this.#faults, this.#options);
     try {
       await service.makeReady();
     } catch (error) {
@@ -75,16 +79,24 @@ class HostedService implements HydratedService {
   /** Its number in every process of the module. */
   readonly #number: number;
   readonly #plans: PlanCache;
+  readonly #faults: DehydrationFaults;
   readonly #options: AdapterOptions;
   readonly #mask: { remove(): void };
   /** The process that knows the service, or is being told. */
   #ready: { readonly process: ModuleProcess; readonly promise: Promise<void> } | undefined;
   #closed = false;
 
-  constructor(hydration: Hydration, number: number, plans: PlanCache, options: AdapterOptions) {
+  constructor(
+    hydration: Hydration,
+    number: number,
+    plans: PlanCache,
+    faults: DehydrationFaults,
+    options: AdapterOptions,
+  ) {
     this.#hydration = hydration;
     this.#number = number;
     this.#plans = plans;
+    this.#faults = faults;
     this.#options = options;
     this.#mask = options.module.masks.add(hydration.secrets);
   }
@@ -134,9 +146,12 @@ class HostedService implements HydratedService {
     if (this.#ready?.process === process) return this.#ready.promise;
     const ready = { process, promise: this.#hydrateIn(process) };
     this.#ready = ready;
-    ready.promise.catch(() => {
+    const forget = () => {
       if (this.#ready === ready) this.#ready = undefined;
-    });
+    };
+    ready.promise.catch(forget);
+    // A process that is gone is not kept in memory until the next one.
+    void process.gone.then(forget);
     return ready.promise;
   }
 
@@ -179,8 +194,33 @@ class HostedService implements HydratedService {
     const input: DehydrateInput = { hydration: this.#number };
     process
       .call({ method: "dehydrate", input, timeoutMs: this.#options.toolTimeoutMs, subject: this.#subject })
-      // The service is not used any more: whether the module let go of it cleanly is the module's affair, and its log's.
-      .catch(() => undefined);
+      // A process that ends lets go of everything.
+      .catch((error: unknown) => process.isEnding || this.#faults.add(this.#hydration.serviceId, error));
+  }
+}
+
+/** A module that does not let go of services is told of once: a thousand services may leave in one moment. */
+class DehydrationFaults {
+  readonly #options: AdapterOptions;
+  #told = false;
+
+  constructor(options: AdapterOptions) {
+    this.#options = options;
+  }
+
+  add(serviceId: string, error: unknown): void {
+    if (this.#told) return;
+    this.#told = true;
+    const { log, module } = this.#options;
+    log.warn(
+      "service-not-let-go",
+      `Module "${module.id}" did not let go of a service cleanly; the next are not told of`,
+      {
+        moduleId: module.id,
+        serviceId,
+        error,
+      },
+    );
   }
 }
 

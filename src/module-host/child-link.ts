@@ -76,6 +76,11 @@ export class ChildLink {
     return this.#launched.process.pid ?? null;
   }
 
+  /** It has ended or is being ended: nothing sent from now on is answered. */
+  get isEnding(): boolean {
+    return this.#killedFor !== undefined || this.#exited;
+  }
+
   /** Bytes the process has not taken yet. */
   get bytesWaiting(): number {
     return this.#launched.socket.writableLength;

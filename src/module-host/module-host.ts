@@ -14,6 +14,7 @@ import { noSettings } from "./definition-check.ts";
 import { HostedEnvironment } from "./environment-facade.ts";
 import { chooseIsolation, defaultLayers, type Isolation, type IsolationLayer, runner } from "./isolation.ts";
 import { dataKbMax } from "./memory-fence.ts";
+import { ProcessPlaces } from "./process-places.ts";
 import { ProcessStarter } from "./process-starter.ts";
 import { runnerSources } from "./runner-sources.ts";
 import { StartGate } from "./start-gate.ts";
@@ -33,6 +34,7 @@ export interface ModuleHostOptions {
   readonly startMs?: number | undefined;
   readonly unresponsiveMs?: number | undefined;
   readonly idleMs?: number | undefined;
+  readonly processesMax?: number | undefined;
 }
 
 export async function openModuleHost(options: ModuleHostOptions): Promise<ModuleHost> {
@@ -55,11 +57,13 @@ class ProcessHost implements ModuleHost {
   readonly unavailable = null;
   readonly #options: ModuleHostOptions;
   readonly #starter: ProcessStarter;
+  readonly #places: ProcessPlaces;
   readonly #modules = new Set<SupervisedModule>();
-  #closed = false;
+  readonly #closing = new AbortController();
 
   constructor(options: ModuleHostOptions, isolation: Isolation, dataKb: number | undefined) {
     this.#options = options;
+    this.#places = new ProcessPlaces(options.clock, options.processesMax);
     const gate = new StartGate(moduleStartsMax);
     this.#starter = new ProcessStarter({
       ...options,
@@ -72,15 +76,12 @@ class ProcessHost implements ModuleHost {
 
   async inspect(modulePackage: ModulePackage): Promise<ModuleDeclaration> {
     this.#requireOpen();
-    const { process, hello } = await this.#starter.start(
-      modulePackage,
-      undefined,
-      (text) => text,
-      new AbortController().signal,
-    );
+    const { id } = modulePackage.manifest;
+    const { signal } = this.#closing;
+    const place = await this.#places.take(id, signal);
+    const { process, hello } = await this.#starter.start(modulePackage, undefined, (text) => text, place, signal);
     process.kill("was only inspected");
     await process.gone;
-    const { id } = modulePackage.manifest;
     return {
       configSchema: declared(id, "configSchema", hello.configSchema),
       secretsSchema: declared(id, "secretsSchema", hello.secretsSchema),
@@ -88,12 +89,12 @@ class ProcessHost implements ModuleHost {
   }
 
   async openAdapter(hosted: HostedModule): Promise<HostedAdapter> {
-    const { parameterChecks, toolTimeoutMs, clock } = this.#options;
-    return new HostedAdapter({ module: await this.#start(hosted), parameterChecks, toolTimeoutMs, clock });
+    const { parameterChecks, toolTimeoutMs, clock, log } = this.#options;
+    return new HostedAdapter({ module: await this.#open(hosted), parameterChecks, toolTimeoutMs, clock, log });
   }
 
   async openEnvironment(hosted: HostedModule): Promise<HostedEnvironment> {
-    return new HostedEnvironment({ module: await this.#start(hosted), clock: this.#options.clock });
+    return new HostedEnvironment({ module: await this.#open(hosted), clock: this.#options.clock });
   }
 
   processes(): readonly ModuleProcess[] {
@@ -105,18 +106,19 @@ class ProcessHost implements ModuleHost {
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
+    this.#closing.abort();
     await Promise.all([...this.#modules].map((module) => module.close()));
     await this.#starter.close();
   }
 
-  async #start(hosted: HostedModule): Promise<SupervisedModule> {
+  async #open(hosted: HostedModule): Promise<SupervisedModule> {
     this.#requireOpen();
     this.#forgetEnded();
     const { clock, log, idleMs } = this.#options;
-    const module = new SupervisedModule({ module: hosted, starter: this.#starter, clock, log, idleMs });
+    const parts = { starter: this.#starter, places: this.#places, clock, log, idleMs };
+    const module = new SupervisedModule({ module: hosted, ...parts });
     this.#modules.add(module);
-    await module.start();
+    if (hosted.start !== "when-used") await module.start();
     return module;
   }
 
@@ -125,7 +127,7 @@ class ProcessHost implements ModuleHost {
   }
 
   #requireOpen(): void {
-    if (this.#closed) throw new Failure("unavailable", "The module host is closed");
+    if (this.#closing.signal.aborted) throw new Failure("unavailable", "The module host is closed");
   }
 }
 

@@ -125,6 +125,11 @@ export class ModuleProcess {
     return this.#goneReason !== undefined;
   }
 
+  /** Gone, or about to be: nothing should be asked of it any more. */
+  get isEnding(): boolean {
+    return this.isGone || this.#link.isEnding;
+  }
+
   /** Rejects with StartRefused when it throws or ends. The caller sets the time limit and kills. */
   async load(main: string): Promise<ChildMessageOf<"hello">> {
     const hello = this.#expect("hello");

@@ -16,6 +16,7 @@ import { nodeFlags } from "./launch.ts";
 import type { Mask } from "./masking.ts";
 import { moduleFailure, shownMessage } from "./module-errors.ts";
 import { ModuleProcess, StartRefused } from "./module-process.ts";
+import type { Place } from "./process-places.ts";
 import type { ChildMessageOf } from "./protocol.ts";
 import type { RunnerSources } from "./runner-sources.ts";
 import type { StartGate } from "./start-gate.ts";
@@ -50,14 +51,34 @@ export class ProcessStarter {
   }
 
   /**
-   * The process, loaded, and set up if there are settings. Rejects with Failure: invalid_request (cannot be loaded, is not what it says),
+   * The process, loaded, and set up if there are settings. The place is its own from now on, and released when it is gone. Rejects with Failure: invalid_request (cannot be loaded, is not what it says),
    * what its setup threw, timeout; then the process is gone or going.
    * @param signal nobody needs it any more.
    */
-  start(
+  async start(
+    modulePackage: ModulePackage,
+    settings: Settings | undefined,
+    mask: Mask,
+    place: Place,
+    signal: AbortSignal,
+  ): Promise<{ readonly process: ModuleProcess; readonly hello: Hello }> {
+    let started: ModuleProcess | undefined;
+    const onStart = (process: ModuleProcess) => {
+      started = process;
+      void process.gone.then(() => place.release());
+    };
+    try {
+      return await this.#start(modulePackage, settings, mask, onStart, signal);
+    } finally {
+      if (started === undefined) place.release();
+    }
+  }
+
+  #start(
     { manifest, folder }: ModulePackage,
     settings: Settings | undefined,
     mask: Mask,
+    onStart: (process: ModuleProcess) => void,
     signal: AbortSignal,
   ): Promise<{ readonly process: ModuleProcess; readonly hello: Hello }> {
     return this.#options.gate.through(async () => {
@@ -74,6 +95,7 @@ export class ProcessStarter {
         moduleId: manifest.id,
         mask,
       });
+      onStart(process);
       this.#alive.add(process);
       void process.gone.then(() => this.#alive.delete(process));
       let late = false;

@@ -1,12 +1,13 @@
 /**
- * Keeps one module running. Its process starts with `start`, ends when nobody needed it for a while, and is started again for the next
- * call. Invariants:
+ * Keeps one module running. Its process starts with `start` or the first call, ends when nobody needed it for a while or another module
+ * needs its place, and is started again for the next call. Invariants:
  * 1. At most one process at a time. A call that was in a process when it ended is not tried again: nobody knows what it had done.
  * 2. A crash is followed by a restart after a growing pause; `restartsMax` crashes within `restartsWindowMs` give the module up, once.
  * 3. A process that ends while programs of others run in it did not crash by its own fault: it counts for nothing and is started again on
  *    demand.
+ * 4. A module that nobody calls makes no other leave its place: after a crash it is started again only where one is free.
  */
-import { Failure } from "../errors/failure.ts";
+import { Failure, isFailure } from "../errors/failure.ts";
 import {
   moduleCallsMax,
   moduleIdleMs,
@@ -21,11 +22,13 @@ import type { Log } from "../ports/log.ts";
 import type { HostedModule } from "../ports/module-host.ts";
 import { Masks } from "./masking.ts";
 import type { ModuleProcess, ProcessEnd } from "./module-process.ts";
+import type { Place, ProcessPlaces } from "./process-places.ts";
 import type { ProcessStarter } from "./process-starter.ts";
 
 export interface SupervisedOptions {
   readonly module: HostedModule;
   readonly starter: ProcessStarter;
+  readonly places: ProcessPlaces;
   readonly clock: Clock;
   readonly log: Log;
   readonly idleMs?: number | undefined;
@@ -40,6 +43,7 @@ export interface Use {
 }
 
 interface Waiter {
+  readonly subject: string;
   resolve(process: ModuleProcess): void;
   reject(failure: Failure): void;
 }
@@ -48,7 +52,7 @@ type State =
   /** No process; the next call starts one. */
   | { readonly name: "down" }
   | { readonly name: "starting" }
-  | { readonly name: "up"; readonly process: ModuleProcess; readonly since: number }
+  | { readonly name: "up"; readonly process: ModuleProcess; readonly place: Place; readonly since: number }
   /** After a crash, until the restart at `until`. */
   | { readonly name: "pausing"; readonly until: number; stopTimer(): void }
   | { readonly name: "over"; readonly reason: string };
@@ -64,7 +68,7 @@ export class SupervisedModule {
   #uses = 0;
   #crashes: readonly number[] = [];
   #pauses = 0;
-  #restarts = 0;
+  #starts = 0;
   #lastError: string | null = null;
   #stopIdle: () => void = () => {};
 
@@ -78,7 +82,7 @@ export class SupervisedModule {
   async start(): Promise<void> {
     this.#state = { name: "starting" };
     try {
-      this.#up(await this.#startProcess());
+      await this.#startIn(await this.#place());
     } catch (error) {
       this.#end("could not be set up");
       throw error;
@@ -108,7 +112,7 @@ export class SupervisedModule {
     return {
       moduleId: this.id,
       pid: this.#state.name === "up" ? this.#state.process.pid : null,
-      restarts: this.#restarts,
+      restarts: Math.max(0, this.#starts - 1),
       lastError: this.#lastError,
       isOver: name === "over",
       uses: this.#uses,
@@ -129,24 +133,19 @@ export class SupervisedModule {
     if (use.signal?.aborted) return Promise.reject(this.#cancelled(use));
     switch (state.name) {
       case "up":
-        return Promise.resolve(state.process);
+        // One that is being ended is waited for, and then for the next.
+        return state.process.isEnding ? this.#wait(use) : Promise.resolve(state.process);
       case "over":
         return Promise.reject(new Failure("unavailable", `${use.subject}: module "${this.id}" ${state.reason}`));
       case "pausing": {
         const leftMs = state.until - clock.monotonic();
-        if (leftMs <= moduleRestartWaitMs) return this.#wait(use);
-        const retryAfterSeconds = Math.ceil(leftMs / 1_000);
-        return Promise.reject(
-          new Failure(
-            "unavailable",
-            `${use.subject}: module "${this.id}" is restarted in ${retryAfterSeconds} s; its process ${this.#lastError}`,
-            { retryAfterSeconds },
-          ),
-        );
+        return leftMs <= moduleRestartWaitMs ? this.#wait(use) : Promise.reject(this.#tooFar(use.subject, leftMs));
       }
-      case "down":
-        this.#restart();
-        return this.#wait(use);
+      case "down": {
+        const process = this.#wait(use);
+        void this.#restart();
+        return process;
+      }
       case "starting":
         return this.#wait(use);
     }
@@ -161,6 +160,7 @@ export class SupervisedModule {
         act();
       };
       const waiter: Waiter = {
+        subject: use.subject,
         resolve: (process) => settle(() => resolve(process)),
         reject: (failure) => settle(() => reject(failure)),
       };
@@ -181,34 +181,52 @@ export class SupervisedModule {
     return new Failure("cancelled", `${subject}: the caller went away`);
   }
 
-  async #startProcess(): Promise<ModuleProcess> {
+  #tooFar(subject: string, leftMs: number): Failure {
+    const retryAfterSeconds = Math.ceil(leftMs / 1_000);
+    const message = `${subject}: module "${this.id}" is restarted in ${retryAfterSeconds} s; its process ${this.#lastError}`;
+    return new Failure("unavailable", message, { retryAfterSeconds });
+  }
+
+  #place(): Promise<Place> {
+    return this.#options.places.take(this.id, this.#closing.signal);
+  }
+
+  async #startIn(place: Place): Promise<void> {
     const { module, starter } = this.#options;
-    const { process } = await starter.start(module.modulePackage, module, this.masks.apply, this.#closing.signal);
+    const { signal } = this.#closing;
+    const { process } = await starter.start(module.modulePackage, module, this.masks.apply, place, signal);
     if (this.#state.name !== "starting") {
       process.kill("was closed");
       throw new Failure("unavailable", `Module "${this.id}" was closed`);
     }
-    return process;
+    this.#starts += 1;
+    this.#up(process, place);
   }
 
-  #restart(): void {
+  /** Never rejects: those who wait are told. */
+  async #restart(): Promise<void> {
     this.#state = { name: "starting" };
-    this.#startProcess().then(
-      (process) => {
-        this.#restarts += 1;
-        this.#up(process);
-      },
-      (error: unknown) => {
-        if (this.#state.name !== "starting") return;
-        const reason = error instanceof Error ? error.message : String(error);
-        for (const waiter of [...this.#waiters]) waiter.reject(new Failure("unavailable", reason));
-        this.#crashed(`could not be started again: ${reason}`);
-      },
-    );
+    let place: Place | undefined;
+    try {
+      place = await this.#place();
+      await this.#startIn(place);
+    } catch (error) {
+      if (this.#state.name !== "starting") return;
+      const failure = isFailure(error) ? error : new Failure("unavailable", String(error));
+      // That there is no place is not the module's fault.
+      const refusal = place === undefined ? failure : new Failure("unavailable", failure.message);
+      this.#state = { name: "down" };
+      this.#refuseWaiters(() => refusal);
+      if (place !== undefined) this.#crashed(`could not be started: ${failure.message}`);
+    }
   }
 
-  #up(process: ModuleProcess): void {
-    this.#state = { name: "up", process, since: this.#options.clock.monotonic() };
+  #refuseWaiters(failure: (subject: string) => Failure): void {
+    for (const waiter of [...this.#waiters]) waiter.reject(failure(waiter.subject));
+  }
+
+  #up(process: ModuleProcess, place: Place): void {
+    this.#state = { name: "up", process, place, since: this.#options.clock.monotonic() };
     process.onGone = (end) => this.#lost(process, end);
     for (const waiter of [...this.#waiters]) waiter.resolve(process);
     this.#endWhenIdle();
@@ -219,11 +237,15 @@ export class SupervisedModule {
   #lost(process: ModuleProcess, { reason, withRuns }: ProcessEnd): void {
     const state = this.#state;
     if (state.name !== "up" || state.process !== process) return;
+    this.#forget();
+    // Now, so that the next process of it finds a place.
+    state.place.release();
     if (this.#options.clock.monotonic() - state.since >= restartsWindowMs) this.#pauses = 0;
     if (withRuns) {
       this.#lastError = reason;
       this.#state = { name: "down" };
       this.#warn("module-lost", `The process of module "${this.id}" ${reason} while programs ran in it`);
+      if (this.#waiters.size > 0) void this.#restart();
     } else this.#crashed(reason);
   }
 
@@ -238,8 +260,15 @@ export class SupervisedModule {
     const pauseMs = Math.min(restartBackoffMaxMs, restartBackoffMinMs * 2 ** this.#pauses) * (0.75 + Math.random() / 4);
     this.#pauses += 1;
     this.#warn("module-crashed", `The process of module "${this.id}" ${reason}; it is started again`);
-    const stopTimer = this.#options.clock.after(pauseMs, () => this.#restart());
+    const stopTimer = this.#options.clock.after(pauseMs, () => this.#pauseOver());
     this.#state = { name: "pausing", until: now + pauseMs, stopTimer };
+    if (pauseMs > moduleRestartWaitMs) this.#refuseWaiters((subject) => this.#tooFar(subject, pauseMs));
+  }
+
+  /** Invariant 4. */
+  #pauseOver(): void {
+    if (this.#waiters.size > 0 || this.#options.places.hasFree) void this.#restart();
+    else this.#state = { name: "down" };
   }
 
   #giveUp(reason: string): void {
@@ -255,18 +284,33 @@ export class SupervisedModule {
     if (this.#state.name !== "over") this.#state = { name: "over", reason };
     this.#closing.abort();
     const failure = new Failure("unavailable", `Module "${this.id}" ${reason}`);
-    for (const waiter of [...this.#waiters]) waiter.reject(failure);
+    this.#refuseWaiters(() => failure);
   }
 
   #endWhenIdle(): void {
     this.#stopIdle();
-    if (this.#uses > 0 || this.#state.name !== "up") return;
-    this.#stopIdle = this.#options.clock.after(this.#options.idleMs ?? moduleIdleMs, () => {
-      const state = this.#state;
-      if (this.#uses > 0 || state.name !== "up") return;
+    const state = this.#state;
+    if (this.#uses > 0 || state.name !== "up") return;
+    const { process, place } = state;
+    const leave = () => {
+      stopTimer();
+      if (this.#state !== state) return;
       this.#state = { name: "down" };
-      state.process.dismiss();
-    });
+      this.#forget();
+      process.dismiss();
+    };
+    const stopTimer = this.#options.clock.after(this.#options.idleMs ?? moduleIdleMs, leave);
+    this.#stopIdle = () => {
+      stopTimer();
+      place.busy();
+    };
+    place.idle(leave);
+  }
+
+  /** Of a process that is not this module's any more: hundreds of them would keep their streams in memory. */
+  #forget(): void {
+    this.#stopIdle();
+    this.#stopIdle = () => {};
   }
 
   #warn(event: string, message: string): void {

@@ -79,8 +79,9 @@ class PluggedModules implements OpenModuleRuntime {
     }
     const hosted = await this.#hosted(activation, hash);
     const { host } = this.#options;
-    if (type === "adapter") this.#retire(adapters.put(moduleId, await host.openAdapter(hosted)));
-    else environment.switchTo(moduleId, await host.openEnvironment(hosted));
+    if (type === "adapter") {
+      this.#retire(adapters.put(moduleId, await host.openAdapter({ ...hosted, start: activation.start })));
+    } else environment.switchTo(moduleId, await host.openEnvironment(hosted));
   }
 
   async #hosted({ moduleId, config, secrets }: ModuleActivation, hash: string): Promise<HostedModule> {

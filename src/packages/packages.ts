@@ -10,7 +10,7 @@ import { randomUUID } from "node:crypto";
 import { mkdir, mkdtemp, readdir, rename, rm, rmdir } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { Failure, isFailure } from "../errors/failure.ts";
-import { packageBytesMax, packagePlacingsMax } from "../limits.ts";
+import { packageBytesMax, packagePlacingsMax, packagesAddedAtOnce, packagesWaitingMax } from "../limits.ts";
 import type { Log } from "../ports/log.ts";
 import type { ModulePackage, Packages } from "../ports/packages.ts";
 import { ignoring, isDiskFault, notStored } from "./disk-fault.ts";
@@ -20,6 +20,7 @@ import { moduleIdProblem } from "./manifest.ts";
 import { isPackageHash, type Place, placeOf } from "./place.ts";
 import { quoted, refuse, refuseSize } from "./refusal.ts";
 import { openSealed, readSealedIcon } from "./sealed-package.ts";
+import { Turns } from "./turns.ts";
 
 export interface PackagesOptions {
   /** Made when the first package is added. */
@@ -41,6 +42,11 @@ class PackageFolder implements Packages {
   readonly #folder: string;
   readonly #serverVersion: string;
   readonly #log: Log;
+  readonly #turns = new Turns({
+    atOnce: packagesAddedAtOnce,
+    waitingMax: packagesWaitingMax,
+    subject: "Cannot add a module package",
+  });
 
   constructor({ folder, serverVersion, log }: PackagesOptions) {
     this.#folder = resolve(folder);
@@ -53,12 +59,14 @@ class PackageFolder implements Packages {
     if (archive.length > packageBytesMax) {
       refuseSize(`The archive has ${archive.length} bytes, more than the ${packageBytesMax} allowed`);
     }
-    const proved = await requireDigest(archive, hash);
-    try {
-      return await this.#unpack(archive, proved);
-    } catch (error) {
-      throw isDiskFault(error) ? notStored(error) : error;
-    }
+    return this.#turns.take(async () => {
+      const proved = await requireDigest(archive, hash);
+      try {
+        return await this.#unpack(archive, proved);
+      } catch (error) {
+        throw isDiskFault(error) ? notStored(error) : error;
+      }
+    });
   }
 
   async open(id: string, hash: string): Promise<ModulePackage> {

@@ -9,11 +9,16 @@ export interface ModuleDeclaration {
   readonly secretsSchema: JsonSchema;
 }
 
+/** When its process is started for the first time. */
+export type ModuleStart = "now" | "when-used";
+
 export interface HostedModule {
   readonly modulePackage: ModulePackage;
   /** With defaults; valid against the declared schema. */
   readonly config: Readonly<Record<string, unknown>>;
   readonly secrets: Readonly<Record<string, unknown>>;
+  /** Default now: whether it can be set up is known once it is open. */
+  readonly start?: ModuleStart | undefined;
   /** It keeps crashing and was given up: every call answers `unavailable` with this reason from now on. Called at most once. */
   onFailed(reason: string): void;
 }
@@ -34,7 +39,10 @@ export interface ModuleHost {
    * invalid_request (throws at load, is not what its manifest says, declares schemas that are none), timeout, unavailable.
    */
   inspect(modulePackage: ModulePackage): Promise<ModuleDeclaration>;
-  /** Starts the module and sets it up. Rejects with Failure when that fails. Afterwards its child is restarted as needed. */
+  /**
+   * Starts the module and sets it up, or leaves that to its first use. Rejects with Failure when that fails. Afterwards its child ends and
+   * is started again as needed: only so many live at once.
+   */
   openAdapter(module: HostedModule): Promise<Adapter>;
   openEnvironment(module: HostedModule): Promise<Environment>;
   processes(): readonly ModuleProcess[];

@@ -1,4 +1,5 @@
 /** Modules in service: which adapters can be used and which environment is active. Memory only, made again at every start. */
+import type { ModuleStart } from "./module-host.ts";
 import type { ModuleType } from "./packages.ts";
 
 export interface ModuleActivation {
@@ -9,6 +10,8 @@ export interface ModuleActivation {
   /** Declared values with defaults. */
   readonly config: Readonly<Record<string, unknown>>;
   readonly secrets: Readonly<Record<string, unknown>>;
+  /** Of a packaged adapter; everything else is started now. */
+  readonly start: ModuleStart;
 }
 
 export interface ModuleRuntime {

@@ -27,7 +27,7 @@ export interface Packages {
   /**
    * Proves the digest before anything is unpacked, unpacks safely, checks the manifest. The same bytes again give the same folder.
    * Rejects with Failure: invalid_request (what is wrong with it), too_large, timeout, unavailable (what the disk says), conflict (others
-   * keep adding and removing the same one).
+   * keep adding and removing the same one), overloaded (too many are being added).
    */
   add(archive: Uint8Array, hash: string): Promise<ModulePackage>;
   /** What is there now. Rejects with Failure not_found (no folder) or invalid_request (broken), saying why. */

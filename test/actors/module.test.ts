@@ -99,7 +99,7 @@ describe("an installed module", () => {
     world.before = async () => expect((await state())?.enabled).toBe(false);
     expect(await ask(enabled(true))).toMatchObject({ enabled: true });
     expect(activations).toEqual([
-      { moduleId: "toy", type: "adapter", hash: "hash-of-1.0.0", config: { size: 3 }, secrets: {} },
+      { moduleId: "toy", type: "adapter", hash: "hash-of-1.0.0", config: { size: 3 }, secrets: {}, start: "now" },
     ]);
   });
 
@@ -288,6 +288,16 @@ describe("a start", () => {
     world.failure = new Failure("timeout", "Slow");
     expect(await refused({ type: "start", missing: null })).toMatch(/^upstream_failed/);
     expect(await state()).toMatchObject({ enabled: true, failed: expect.stringContaining("Slow") });
+  });
+
+  it("of one that serves waits for its first use; of one that was given up shows at once whether it works", async () => {
+    const { ask, state, activations } = await openEnabled();
+    await ask({ type: "start", missing: null });
+    expect(activations.at(-1)?.start).toBe("when-used");
+    await ask({ type: "fail", hash: "hash-of-1.0.0", reason: "it ended with code 1" });
+    await ask({ type: "start", missing: null });
+    expect(activations.at(-1)?.start).toBe("now");
+    expect(await state()).toMatchObject({ failed: null });
   });
 
   it("marks a module missing whose package is gone, keeps its flag, and uses it again when it is back", async () => {

@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { stopGraceMs } from "../../src/limits.ts";
+import type { Clock } from "../../src/ports/clock.ts";
 import type { Environment } from "../../src/ports/environment.ts";
 import type { RunEnd, RunEvents, ToolCall } from "../../src/ports/executor.ts";
+import { systemClock } from "../../src/runtime/system-clock.ts";
 import { environmentCode, hosted, type OpenHost, openSharedHost, writeModule } from "./modules.ts";
 
 interface Followed {
@@ -162,6 +165,29 @@ describe("a run that is stopped", () => {
     expect(await other.ended).toMatchObject({ kind: "failed", reason: "executor_crashed" });
     expect(await run(environment, "ok").ended).toMatchObject({ kind: "success" });
     expect([...deaf.ends, ...other.ends]).toHaveLength(2);
+  });
+
+  it("takes no run with it that starts in the moment its process is ended by force", async () => {
+    let atKill = () => {};
+    const clock: Clock = {
+      ...systemClock,
+      after: (ms, act) =>
+        systemClock.after(ms, () => {
+          act();
+          if (ms === stopGraceMs) atKill();
+        }),
+    };
+    const own = await openSharedHost({ clock });
+    onTestFinished(() => own.close());
+    const code = environmentCode({ deaf: `await new Promise(() => {})`, ok: `run.output({ ok: true })` });
+    const environment = await own.openEnvironment(hosted(writeModule(code, { type: "environment" })));
+    const late = Promise.withResolvers<RunEnd>();
+    atKill = () => void run(environment, "ok").ended.then(late.resolve);
+    const deaf = run(environment, "deaf");
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    deaf.stop();
+    expect(await deaf.ended).toMatchObject({ kind: "stopped" });
+    expect(await late.promise).toEqual({ kind: "success", output: '{"ok":true}' });
   });
 
   it("ends as stopped before it has a process", async () => {

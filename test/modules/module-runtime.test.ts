@@ -80,7 +80,7 @@ function openStage() {
   return { runtime, adapters, world, closed, failed, hosted, clock };
 }
 
-const toy: ModuleActivation = { moduleId: "toy", type: "adapter", hash: "h1", config: {}, secrets: {} };
+const toy: ModuleActivation = { moduleId: "toy", type: "adapter", hash: "h1", config: {}, secrets: {}, start: "now" };
 const builtin = (moduleId: string): ModuleActivation => ({ ...toy, moduleId, hash: null });
 
 describe("the module runtime", () => {
