@@ -58,7 +58,11 @@ export class Failure extends Error {
   readonly details: FailureDetails;
 
   constructor(kind: FailureKind, message: string, details: FailureDetails = {}) {
+    const { stackTraceLimit } = Error;
+    // A refusal is an answer, and floods of them must cost little: only what is a fault of ours says where it came from.
+    if (kind !== "internal") Error.stackTraceLimit = 0;
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    Error.stackTraceLimit = stackTraceLimit;
     this.name = "Failure";
     this.kind = kind;
     this.details = details;

@@ -103,6 +103,17 @@ export const jsonObject = z.record(z.string(), z.unknown());
 /** A JSON Schema. */
 export const schemaShape = z.union([jsonObject, z.boolean()]);
 
+/** ISO-8601 with milliseconds. Dates are costly to format, and many records are of the same seconds. */
 export function isoTime(epochMs: number): string {
-  return new Date(epochMs).toISOString();
+  const second = Math.floor(epochMs / 1_000);
+  let text = isoSeconds.get(second);
+  if (text === undefined) {
+    text = new Date(second * 1_000).toISOString().slice(0, -"000Z".length);
+    if (isoSeconds.size >= isoSecondsMax) isoSeconds.clear();
+    isoSeconds.set(second, text);
+  }
+  return `${text}${String(epochMs - second * 1_000).padStart(3, "0")}Z`;
 }
+
+const isoSeconds = new Map<number, string>();
+const isoSecondsMax = 4_096;
