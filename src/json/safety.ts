@@ -80,15 +80,27 @@ export function namesPrototype(tokens: readonly string[]): boolean {
 export function measure(value: unknown): { readonly weight: number; readonly depth: number } {
   let weight = 0;
   let deepest = 0;
-  const pending: { readonly value: unknown; readonly depth: number }[] = [{ value, depth: 0 }];
+  // Two lists in step: containers that are still to be looked into, and how many are around each.
+  const pending: object[] = [];
+  const depths: number[] = [];
+  const meet = (met: unknown, depth: number): void => {
+    weight += typeof met === "string" ? met.length + 1 : 1;
+    if (typeof met !== "object" || met === null) return;
+    if (depth >= deepest) deepest = depth + 1;
+    if (Array.isArray(met) && met.length === 0) return;
+    pending.push(met);
+    depths.push(depth);
+  };
+  meet(value, 0);
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
-    weight += typeof next.value === "string" ? next.value.length + 1 : 1;
-    if (typeof next.value !== "object" || next.value === null) continue;
-    const depth = next.depth + 1;
-    deepest = Math.max(deepest, depth);
-    for (const [key, member] of Object.entries(next.value)) {
-      weight += Array.isArray(next.value) ? 0 : key.length;
-      pending.push({ value: member, depth });
+    const depth = (depths.pop() ?? 0) + 1;
+    if (Array.isArray(next)) {
+      for (const item of next) meet(item, depth);
+      continue;
+    }
+    for (const key of Object.keys(next)) {
+      weight += key.length;
+      meet((next as Readonly<Record<string, unknown>>)[key], depth);
     }
   }
   return { weight, depth: deepest };

@@ -92,12 +92,25 @@ function at(root: unknown, tokens: readonly string[]): unknown {
   return value;
 }
 
-function findAnchor(schema: unknown, name: string): unknown {
-  if (!isSchemaObject(schema)) return undefined;
-  if (schema.$anchor === name || schema.$id === `#${name}`) return schema;
-  for (const { schema: inner } of subschemas(schema)) {
-    const found = findAnchor(inner, name);
-    if (found !== undefined) return found;
+function findAnchor(root: SchemaObject, name: string): unknown {
+  const known = anchorsOf.get(root);
+  if (known !== undefined) return known.get(name);
+  const anchors = new Map<string, SchemaObject>();
+  collectAnchors(root, anchors);
+  anchorsOf.set(root, anchors);
+  return anchors.get(name);
+}
+
+/** Looked for once in each document: many references may name anchors, and many may name none that is there. */
+const anchorsOf = new WeakMap<SchemaObject, ReadonlyMap<string, SchemaObject>>();
+
+/** The first of a name counts. */
+function collectAnchors(schema: unknown, anchors: Map<string, SchemaObject>): void {
+  if (!isSchemaObject(schema)) return;
+  const { $anchor, $id } = schema;
+  const named = typeof $id === "string" && $id.startsWith("#") ? $id.slice(1) : undefined;
+  for (const name of [$anchor, named]) {
+    if (typeof name === "string" && !anchors.has(name)) anchors.set(name, schema);
   }
-  return undefined;
+  for (const { schema: inner } of subschemas(schema)) collectAnchors(inner, anchors);
 }

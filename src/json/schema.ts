@@ -28,7 +28,7 @@ const compiled = new LRUCache<string, Compiled>({ max: schemasCompiledMax });
 
 /**
  * What is wrong with `value`, at most `schemaProblemsMax` places; empty when it is valid. A schema that cannot be used is one
- * problem with path `""`. Draft-07 when `$schema` says so (draft-06 alike), else 2020-12.
+ * problem with path `""`. Draft-07 when `$schema` says so (draft-06 alike), else 2020-12 (2019-09 alike).
  */
 export function validate(schema: unknown, value: unknown): readonly Problem[] {
   const entry = compileSchema(schema);
@@ -74,7 +74,9 @@ function compileNew(schema: object | boolean): Compiled {
   const dialect = dialectOf(schema);
   if (dialect === undefined) return { fault: "the schema's $schema is neither draft-07 nor 2020-12" };
   const { judge, create } = dialects[dialect];
-  if (judge.validateSchema(schema) !== true) {
+  // Without its `$schema`: Ajv would look for the metaschema under exactly that name, and dialects are spelled in many ways.
+  const judged = typeof schema === "object" ? { ...schema, $schema: undefined } : schema;
+  if (judge.validateSchema(judged as object) !== true) {
     const at = judge.errors?.[0];
     return {
       fault: `the schema is malformed at "${at?.instancePath ?? ""}": ${at?.message ?? "it is no JSON Schema"}`,
