@@ -403,6 +403,10 @@ export const parameterCheckMemoryMb = 512;
 /** A tool's schema that cannot be compiled is refused without another try for this long, so that it does not hold up the checks of others. */
 export const schemaRefusalKeptMs = 60_000;
 export const schemaRefusalsKeptMax = 1_000;
+/** Schemas beyond this weight (characters and nodes) take a second or more to compile: they wait for each other only. */
+export const quickSchemaWeightMax = 64 * 1024;
+/** Schemas known to be slow. */
+export const slowSchemasKnownMax = 10_000;
 /** Reaching an MCP server: a process that starts, or a connection, and the handshake. Interpreters with many libraries take some seconds. */
 export const mcpConnectMs = 15_000;
 /** Asking an MCP server for all its tools, connection included. */
@@ -461,3 +465,14 @@ export const idempotencyKeepMs = 24 * 3_600_000;
 export const idempotencyNotesMax = 1_000_000;
 export const idempotencyPageMax = 1_000;
 export const idempotencySweepMs = 60_000;
+
+/** What is kept of the events of one run, as JSON text: the rest of what it printed is in stdout and stderr. */
+export const recordingBytesMax = 1024 * 1024;
+/** Counted for each event beside its text, so that a million single characters are not a hundred times their size in memory. */
+export const recordedEventBytes = 64;
+/** Text of one event; longer text is several events, so that a follower never has to take much at once. */
+export const recordedTextCharactersMax = 16 * 1024;
+/** Event streams open on one face at once; each takes some 50 KiB with its connection, and calls must still find connections. */
+export const eventStreamsMax = 5_000;
+/** Of a run that has ended, a follower has so much in memory at a time; each stretch reads the whole recording again. */
+export const recordedStretchCharactersMax = 128 * 1024;

@@ -171,3 +171,59 @@ test("after closing, a check is refused", async () => {
     kind: "unavailable",
   });
 });
+
+describe("others", () => {
+  const hanging: JsonSchema = { type: "string", pattern: "^(?=(a+)+$)b" };
+  const poison = `${"a".repeat(40)}!`;
+
+  test("lose nothing by three tools that hang, and wait for none of them twice", async () => {
+    const own = openParameterChecks({ clock: realClock, log: recordingLog() });
+    const call = (key: string, schema: JsonSchema, parameters: unknown) =>
+      own.check({ key, schema, parameters, subject });
+    await call("harmless", { type: "string" }, "x");
+    const hangs = Array.from({ length: 6 }, (_, at) => call(`hang ${at % 3}`, hanging, poison));
+    const harmless = Array.from({ length: 6 }, () => call("harmless", { type: "string" }, "x"));
+    const ends = await Promise.allSettled(hangs);
+    expect(ends.map((end) => end.status === "rejected" && end.reason.kind)).toEqual(Array(6).fill("timeout"));
+    await Promise.all(harmless);
+    // From now on they hold up nobody but each other.
+    const again = call("hang 0", hanging, poison).catch((error: unknown) => error);
+    const started = performance.now();
+    await call("harmless", { type: "string" }, "x");
+    expect(performance.now() - started).toBeLessThan(parametersCheckMs);
+    expect(await again).toMatchObject({ kind: "timeout" });
+    await own.close();
+  });
+
+  test("do not wait for a schema that takes seconds to compile", async () => {
+    const properties = Object.fromEntries(
+      Array.from({ length: 20_000 }, (_, at) => [`p${at}`, { type: "string", minLength: 1, maxLength: 9 }]),
+    );
+    const large = check({ type: "object", properties }, { p1: "x" }).catch((error: unknown) => error);
+    const key = "small beside large";
+    await check(true, 1, { key });
+    const started = performance.now();
+    await Promise.all(Array.from({ length: 20 }, () => check(true, 1, { key })));
+    expect(performance.now() - started).toBeLessThan(2_000);
+    await large;
+  });
+
+  test("900 schemas at once are all checked against", async () => {
+    const schemas = Array.from({ length: 900 }, (_, at) => ({ const: at }));
+    await Promise.all(schemas.map((schema, at) => check(schema, at)));
+    const wrong = schemas.map((schema) => check(schema, -1).then(Boolean, () => "refused"));
+    expect(new Set(await Promise.all(wrong))).toEqual(new Set(["refused"]));
+  });
+
+  test("fifty schemas that wait for a worker while it hangs are all checked in the next", async () => {
+    const log = recordingLog();
+    const own = openParameterChecks({ clock: realClock, log });
+    const busy = own.check({ key: "hang", schema: hanging, parameters: poison, subject }).catch(() => "timeout");
+    const waiting = Array.from({ length: 50 }, (_, at) =>
+      own.check({ key: `k${at}`, schema: { const: at }, parameters: at, subject }),
+    );
+    await Promise.all(waiting);
+    expect(await busy).toBe("timeout");
+    await own.close();
+  });
+});
