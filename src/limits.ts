@@ -440,6 +440,10 @@ export const mcpLeaveMs = 2_000;
 export const mcpLineBytesMax = toolAnswerBytesMax + 64 * 1024;
 /** Messages read from it in a second; the rest waits, so that a flood slows only itself. */
 export const mcpMessagesPerSecondMax = 2_000;
+/** Events of one answer that are looked into: those that could be the response. */
+export const mcpEventsReadMax = 10_000;
+/** Between two log lines about changed tools, of one session. */
+export const mcpToolsChangedQuietMs = 60_000;
 /** Lines on its standard output that are no messages: some servers greet; one that goes on is no MCP server. */
 export const mcpStrayLinesMax = 100;
 /** Bytes waiting for it while it does not read. */
@@ -476,3 +480,23 @@ export const recordedTextCharactersMax = 16 * 1024;
 export const eventStreamsMax = 5_000;
 /** Of a run that has ended, a follower has so much in memory at a time; each stretch reads the whole recording again. */
 export const recordedStretchCharactersMax = 128 * 1024;
+
+/** Text of one MCP result: a model reads some 60,000 words of it at most. */
+export const mcpTextCharactersMax = 256 * 1024;
+/** Description of a tool in a list of search results: enough to choose by. */
+export const mcpFoundDescriptionCharactersMax = 500;
+/** Seconds that run_process waits unless told otherwise: half of what MCP clients wait for an answer. */
+export const mcpWaitSeconds = 30;
+/** Progress of a run is told this often at most, and after this much silence even when there is nothing new. */
+export const mcpProgressMs = 1_000;
+export const mcpSilenceMs = 10_000;
+/** Newly printed text in one progress message: its end. */
+export const mcpProgressCharactersMax = 500;
+/** Tool calls of all MCP clients in flight: most wait for runs, some 30 KiB each. */
+export const mcpCallsInFlightMax = 2_000;
+/** Messages of one `troupe mcp` in flight; then it reads no further. */
+export const mcpProxyInFlightMax = 256;
+/** After its stdin has closed, `troupe mcp` still passes on answers for this long. */
+export const mcpProxyLeaveMs = 1_000;
+/** An answer to `troupe mcp`: a batch of the largest results, twice each (text and structured). */
+export const mcpProxyAnswerCharactersMax = 64 * 1024 * 1024;

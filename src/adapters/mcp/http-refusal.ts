@@ -14,8 +14,13 @@ export class HttpRefusal extends Error {
     this.inSession = inSession;
   }
 
-  /** The protocol says 404; servers that keep sessions in a plain map commonly say 400 after a restart. */
+  /** The protocol's way to say that the session is not known (any more). */
   get isLostSession(): boolean {
-    return this.inSession && (this.status === 404 || this.status === 400);
+    return this.inSession && this.status === 404;
+  }
+
+  /** Servers that keep sessions in a plain map commonly say 400 after a restart; it may as well be the message that they dislike. */
+  get mayBeLostSession(): boolean {
+    return this.isLostSession || (this.inSession && this.status === 400);
   }
 }

@@ -1,6 +1,7 @@
 /**
- * Streamable HTTP by the SDK, on the one way out. Every exchange is read whole, within bytes and time, before the SDK sees it; so there is
- * no stream to wait on: messages the server would send between answers are not asked for. Invariants:
+ * Streamable HTTP by the SDK, on the one way out. Every exchange is read whole, within bytes and time; so there is no stream to wait on,
+ * and messages the server would send between answers are not asked for. The SDK sends; of what came back it sees only what matters
+ * (`answer-messages.ts`), because it looks at each message of an answer in one turn of the event loop. Invariants:
  * 1. Each request is settled when its exchange is over: by its answer, or by the fault of the exchange. Nothing waits for more.
  * 2. No redirect is followed, and no status but success reaches the SDK, which has rules of its own for both.
  */
@@ -16,7 +17,7 @@ import {
 import { Failure } from "../../errors/failure.ts";
 import { mcpNoticeMs, mcpPageBytesMax } from "../../limits.ts";
 import type { Fetcher, OutboundAnswer } from "../../ports/fetcher.ts";
-import { essence, joinedEvents } from "./event-stream.ts";
+import { answerMessages, essence, toolsChangedMethod } from "./answer-messages.ts";
 import { HttpRefusal } from "./http-refusal.ts";
 import type { RequestBounds, ServerTransport } from "./transport.ts";
 
@@ -26,14 +27,21 @@ export interface HttpTransportOptions {
   readonly fetcher: Fetcher;
 }
 
+/** One message on its way. */
+interface Exchange {
+  /** Of a request; notices have their own. */
+  readonly bounds?: RequestBounds | undefined;
+  /** With a status of success. */
+  answer?: OutboundAnswer | undefined;
+}
+
 export class HttpTransport implements ServerTransport {
   onmessage?: (message: JSONRPCMessage) => void;
   onerror?: (error: Error) => void;
   onclose?: () => void;
   readonly #inner: StreamableHTTPClientTransport;
   readonly #fetcher: Fetcher;
-  /** The bounds of the request whose exchange runs; none for notices. */
-  readonly #bounds = new AsyncLocalStorage<RequestBounds | undefined>();
+  readonly #exchange = new AsyncLocalStorage<Exchange>();
   readonly #unanswered = new Set<RequestId>();
   #left = false;
 
@@ -41,31 +49,34 @@ export class HttpTransport implements ServerTransport {
     this.#fetcher = fetcher;
     this.#inner = new StreamableHTTPClientTransport(new URL(url), {
       requestInit: { headers: { ...headers } },
-      fetch: (to, init) => this.#exchange(String(to), init ?? {}),
+      fetch: (to, init) => this.#fetch(String(to), init ?? {}),
     });
   }
 
   async start(): Promise<void> {
-    this.#inner.onmessage = (message) => {
-      if ("id" in message && !("method" in message) && message.id !== undefined) this.#unanswered.delete(message.id);
-      this.onmessage?.(message);
-    };
     this.#inner.onerror = (error) => this.onerror?.(error);
     this.#inner.onclose = () => this.onclose?.();
     await this.#inner.start();
   }
 
   within<T>(bounds: RequestBounds, send: () => Promise<T>): Promise<T> {
-    return this.#bounds.run(bounds, send);
+    return this.#exchange.run({ bounds }, send);
   }
 
   async send(message: JSONRPCMessage): Promise<void> {
     if (!isJSONRPCRequest(message)) return this.#notify(message);
     const { id } = message;
     this.#unanswered.add(id);
-    let fault: unknown = new Failure("upstream_failed", "The MCP server ended its answer without a result");
+    let fault: unknown;
     try {
-      await this.#inner.send(message);
+      const exchange: Exchange = { bounds: this.#exchange.getStore()?.bounds };
+      await this.#exchange.run(exchange, () => this.#inner.send(message));
+      const response = this.#responseIn(exchange.answer, id);
+      if (response !== undefined) {
+        if (this.#unanswered.delete(id)) this.onmessage?.(response);
+        return;
+      }
+      fault = new Failure("upstream_failed", "The MCP server ended its answer without a result");
     } catch (error) {
       fault = error;
     }
@@ -92,7 +103,7 @@ export class HttpTransport implements ServerTransport {
     if (this.#left) return;
     this.#left = true;
     // A server that does not care to hear of it forgets the session by itself.
-    await this.#bounds.run(undefined, () => this.#inner.terminateSession()).catch(() => undefined);
+    await this.#exchange.run({}, () => this.#inner.terminateSession()).catch(() => undefined);
     await this.close();
   }
 
@@ -103,13 +114,24 @@ export class HttpTransport implements ServerTransport {
   #notify(message: JSONRPCMessage): Promise<void> {
     const cancelled = CancelledNotificationSchema.safeParse(message);
     if (cancelled.success) this.#unanswered.delete(cancelled.data.params.requestId ?? "");
-    return this.#bounds.run(undefined, () => this.#inner.send(message));
+    return this.#exchange.run({}, () => this.#inner.send(message));
   }
 
-  async #exchange(url: string, init: RequestInit): Promise<Response> {
+  #responseIn(answer: OutboundAnswer | undefined, id: RequestId): JSONRPCMessage | undefined {
+    if (answer === undefined || answer.status === 202 || answer.status === 204 || answer.status === 205)
+      return undefined;
+    const { headers, body } = answer;
+    const text = new TextDecoder().decode(body);
+    const { response, toolsChanged } = answerMessages(headers["content-type"] ?? "", text, id);
+    if (toolsChanged) this.onmessage?.({ jsonrpc: "2.0", method: toolsChangedMethod });
+    return response;
+  }
+
+  async #fetch(url: string, init: RequestInit): Promise<Response> {
     // The stream for messages between answers: as if the server had none.
     if (init.method === "GET") return new Response(null, { status: 405 });
-    const bounds = this.#bounds.getStore();
+    const exchange = this.#exchange.getStore();
+    const bounds = exchange?.bounds;
     const signals = [init.signal, bounds?.signal].filter((signal) => signal !== null && signal !== undefined);
     const headers = new Headers(init.headers);
     const answer = await this.#fetcher.fetch({
@@ -123,15 +145,16 @@ export class HttpTransport implements ServerTransport {
       signal: AbortSignal.any(signals),
     });
     if (answer.status < 200 || answer.status > 299) throw refusal(answer, headers.has("mcp-session-id"));
-    return response(answer);
+    if (exchange !== undefined) exchange.answer = answer;
+    return accepted(answer);
   }
 }
 
 /** Visible ASCII, as the protocol wants it: it comes back in a header of ours. */
 const sessionIdForm = /^[\x21-\x7e]{1,1024}$/;
 
-/** Only what the SDK looks at; an event stream as the list of its messages. */
-function response({ status, headers, body }: OutboundAnswer): Response {
+/** For the SDK: the message was taken, in this session; there is nothing to read. */
+function accepted({ headers }: OutboundAnswer): Response {
   const kept = new Headers();
   const sessionId = headers["mcp-session-id"];
   if (sessionId !== undefined) {
@@ -140,14 +163,7 @@ function response({ status, headers, body }: OutboundAnswer): Response {
     }
     kept.set("mcp-session-id", sessionId);
   }
-  if (status === 204 || status === 205) return new Response(null, { status, headers: kept });
-  const type = essence(headers["content-type"] ?? "");
-  if (type === "text/event-stream") {
-    kept.set("content-type", "application/json");
-    return new Response(joinedEvents(new TextDecoder().decode(body)), { status, headers: kept });
-  }
-  kept.set("content-type", type);
-  return new Response(body as Uint8Array<ArrayBuffer>, { status, headers: kept });
+  return new Response(null, { status: 202, headers: kept });
 }
 
 /** Servers put a JSON-RPC error into the body, or a sentence. */

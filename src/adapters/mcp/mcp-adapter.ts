@@ -2,6 +2,7 @@
  * The tools of an MCP server, over streamable HTTP or the standard input and output of a process. Documents are read in a worker and
  * parameters checked by the shared checks; the server keeps credentials, sessions and processes.
  */
+import { Failure } from "../../errors/failure.ts";
 import { documentParseMs, documentWorkerIdleMs, documentWorkerMemoryMb } from "../../limits.ts";
 import type {
   Adapter,
@@ -59,6 +60,7 @@ class McpAdapter implements Adapter {
   readonly #connections = new Set<Connection>();
   /** Sessions that are on their way out. */
   readonly #endings = new Set<Promise<void>>();
+  #isClosed = false;
 
   constructor(options: McpAdapterOptions) {
     const { fetcher, version = "0.0.0", clock, log } = options;
@@ -93,6 +95,7 @@ class McpAdapter implements Adapter {
   async hydrate(hydration: Hydration): Promise<HydratedService> {
     const { parameterChecks, stdioCommands, clock } = this.#options;
     const { address } = await this.#plans.read(hydration.plan);
+    if (this.#isClosed) throw adapterClosed();
     const target = targetOf(address, hydration.config, hydration.secrets);
     requireAllowed(target.address, stdioCommands);
     const parts = { ...this.#parts, log: logOf(this.#options.log, hydration.serviceId) };
@@ -101,6 +104,7 @@ class McpAdapter implements Adapter {
     const closed = (ending: Promise<void>) => this.#closed(connection, ending);
     try {
       await connection.session();
+      if (this.#isClosed) throw adapterClosed();
     } catch (error) {
       closed(connection.close());
       throw error;
@@ -109,6 +113,7 @@ class McpAdapter implements Adapter {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true;
     await Promise.all([...this.#connections].map((connection) => connection.close()));
     await Promise.all([...this.#endings, this.#processes.close(), this.#documents.close()]);
   }
@@ -123,6 +128,10 @@ class McpAdapter implements Adapter {
     const input: DocumentInput = { text };
     return this.#documents.call({ method, input, timeoutMs: documentParseMs, subject: "MCP definition", signal });
   }
+}
+
+function adapterClosed(): Failure {
+  return new Failure("unavailable", "The mcp adapter is closed");
 }
 
 /** Whatever is logged of a session names its service. */

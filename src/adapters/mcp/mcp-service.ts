@@ -105,7 +105,9 @@ export class McpService implements HydratedService {
     try {
       return await this.#callIn(session, call);
     } catch (error) {
-      if (!(error instanceof HttpRefusal && error.isLostSession)) throw error;
+      if (!(error instanceof HttpRefusal && error.mayBeLostSession)) throw error;
+      if (!error.isLostSession && (await session.isKnown({ signal: call.signal, timeoutMs: call.leftMs() })))
+        throw error;
       connection.forget(session);
       return this.#callIn(await untilAborted(connection.session(), call.signal), call);
     }

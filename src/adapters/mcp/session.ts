@@ -8,11 +8,12 @@ import {
 } from "@modelcontextprotocol/sdk/types.js";
 import type { z } from "zod";
 import type { Failure } from "../../errors/failure.ts";
-import { mcpPageBytesMax } from "../../limits.ts";
+import { mcpPageBytesMax, mcpToolsChangedQuietMs } from "../../limits.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Fetcher } from "../../ports/fetcher.ts";
 import type { Log } from "../../ports/log.ts";
 import { faultOf } from "./failures.ts";
+import { HttpRefusal } from "./http-refusal.ts";
 import { HttpTransport } from "./http-transport.ts";
 import { shownServer } from "./server-address.ts";
 import type { Target } from "./settings.ts";
@@ -95,6 +96,18 @@ export class Session {
     }
   }
 
+  /** Asked of the server itself, with a message that it cannot dislike. */
+  async isKnown(bounds: Omit<RequestBounds, "bytesMax">): Promise<boolean> {
+    const ping = (signal: AbortSignal) => this.#client.ping({ signal, timeout: timerMsMax });
+    try {
+      await this.#transport.within({ ...bounds, bytesMax: mcpPageBytesMax }, () => untilSettled(bounds.signal, ping));
+      return true;
+    } catch (error) {
+      const fault = faultOf(error);
+      return !(fault instanceof HttpRefusal && fault.mayBeLostSession);
+    }
+  }
+
   async end(): Promise<void> {
     this.#isOurs = true;
     await this.#transport.leave();
@@ -122,7 +135,7 @@ function transportTo({ fetcher, processes, clock, log }: SessionParts, target: T
 }
 
 /** Without capabilities: there is nobody to sample, elicit or list roots for a server. */
-function newClient({ version, log }: SessionParts, target: Target): Client {
+function newClient({ version, clock, log }: SessionParts, target: Target): Client {
   const client = new Client(
     { name: "troupe", version },
     {
@@ -135,8 +148,11 @@ function newClient({ version, log }: SessionParts, target: Target): Client {
   );
   client.onerror = (error) =>
     log.debug("mcp-message-odd", `${shownServer(target.address)}: ${target.quote(error.message, 200)}`);
-  client.setNotificationHandler(ToolListChangedNotificationSchema, () =>
-    log.info("mcp-tools-changed", `${shownServer(target.address)} has changed its tools: sync the service to get them`),
-  );
+  let quietUntil = 0;
+  client.setNotificationHandler(ToolListChangedNotificationSchema, () => {
+    if (clock.monotonic() < quietUntil) return;
+    quietUntil = clock.monotonic() + mcpToolsChangedQuietMs;
+    log.info("mcp-tools-changed", `${shownServer(target.address)} has changed its tools: sync the service to get them`);
+  });
   return client;
 }
