@@ -81,6 +81,8 @@ export const settingsSchema = z.object({
   SERVICE_TOOL_TIMEOUT_MS: whole(1, 3_600_000).default(30_000),
   SERVICE_SHUTDOWN_TIMEOUT_MS: whole(0, 3_600_000).default(10_000),
   SERVICE_LOG_LEVEL: z.enum(["debug", "info", "warn", "error"]).default("info"),
+  /** Log records kept on disk; 0 keeps none there. */
+  SERVICE_LOG_RETENTION: whole(0, 100_000_000).default(100_000),
 });
 
 export type Settings = z.infer<typeof settingsSchema>;

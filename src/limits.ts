@@ -403,10 +403,18 @@ export const parameterCheckMemoryMb = 512;
 /** A tool's schema that cannot be compiled is refused without another try for this long, so that it does not hold up the checks of others. */
 export const schemaRefusalKeptMs = 60_000;
 export const schemaRefusalsKeptMax = 1_000;
-/** Schemas beyond this weight (characters and nodes) take a second or more to compile: they wait for each other only. */
+/** Schemas beyond this weight (characters and nodes) take half a second or more to compile: they wait for each other only. */
 export const quickSchemaWeightMax = 64 * 1024;
+/** And so do those that have not compiled after this. */
+export const schemaCompileQuickMs = 2_000;
 /** Schemas known to be slow. */
 export const slowSchemasKnownMax = 10_000;
+/** Weight of the schemas whose compiled checks a worker keeps. */
+export const parameterChecksCachedWeightMax = 4 * 1024 * 1024;
+/** Calls waiting for each worker that checks parameters: the schemas of ten large servers, each called at once. */
+export const parameterChecksWaitingMax = 4_096;
+/** The workers for large schemas and for those that hung are ended after this without work. */
+export const parameterWorkerIdleMs = 300_000;
 /** Reaching an MCP server: a process that starts, or a connection, and the handshake. Interpreters with many libraries take some seconds. */
 export const mcpConnectMs = 15_000;
 /** Asking an MCP server for all its tools, connection included. */
@@ -440,9 +448,15 @@ export const mcpLeaveMs = 2_000;
 export const mcpLineBytesMax = toolAnswerBytesMax + 64 * 1024;
 /** Messages read from it in a second; the rest waits, so that a flood slows only itself. */
 export const mcpMessagesPerSecondMax = 2_000;
-/** Events of one answer that are looked into: those that could be the response. */
-export const mcpEventsReadMax = 10_000;
-/** Between two log lines about changed tools, of one session. */
+/** The handshake's answer: names, versions, capabilities, and instructions. */
+export const mcpHandshakeBytesMax = 256 * 1024;
+/** Values in one answer of an MCP server, and different names in it: the most that is read within some 100 ms. Three times the largest lists of tools. */
+export const mcpValuesMax = 200_000;
+export const mcpNamesMax = 20_000;
+/** Lines of an answer sent as events, and events among them that could be the response. */
+export const mcpEventLinesMax = 100_000;
+export const mcpEventsReadMax = 1_000;
+/** Between two log lines about changed tools, of one service. */
 export const mcpToolsChangedQuietMs = 60_000;
 /** Lines on its standard output that are no messages: some servers greet; one that goes on is no MCP server. */
 export const mcpStrayLinesMax = 100;
@@ -500,3 +514,34 @@ export const mcpProxyInFlightMax = 256;
 export const mcpProxyLeaveMs = 1_000;
 /** An answer to `troupe mcp`: a batch of the largest results, twice each (text and structured). */
 export const mcpProxyAnswerCharactersMax = 64 * 1024 * 1024;
+
+/** Spans waiting for the collector, whatever OTEL_BSP_MAX_QUEUE_SIZE says: some 20 MiB at worst. */
+export const spansQueuedMax = 16_384;
+/** Text of one attribute of a span: ids and names are shorter. */
+export const spanAttributeCharactersMax = 1_024;
+/** The log says at most once in this time that traces are not taken. */
+export const tracesComplaintMs = 60_000;
+/** At the end the traces still waiting are sent, for at most this long: the collector may be away. */
+export const tracesFlushMs = 2_000;
+
+/** Log records in memory: those not yet on disk, and what followers have just seen. The oldest go first, kept or not. */
+export const logRecordsHeldMax = 10_000;
+/** And their size, by characters: errors with long stacks come in storms. */
+export const logCharactersHeldMax = 16 * 1024 * 1024;
+/** A record waits this long for others to share a write, and followers are told of new ones as seldom. */
+export const logWriteMs = 200;
+export const logTellMs = 50;
+/** Records in one write. */
+export const logRecordsWrittenMax = 1_000;
+/** Records removed in one write, when there are more than are kept. */
+export const logRecordsRemovedMax = 1_000;
+/** Waits between tries to write log records again (doubling). */
+export const logRetryMinMs = 1_000;
+export const logRetryMaxMs = 30_000;
+/** The last records get this long to be written when the server ends. */
+export const logCloseMs = 2_000;
+/** Log records read at once while a filter leaves many out, and for one page; then a short page with a cursor is answered. */
+export const logStretchRecords = 500;
+export const logRecordsReadMax = 20_000;
+/** A clock may have been set back by this much without records being looked for at the wrong place. */
+export const logClockStepMs = 3_600_000;

@@ -1,24 +1,26 @@
 #!/usr/bin/env node
 /**
  * The command: `troupe` serves in the foreground, `troupe config check` and `troupe config print` look at the settings,
- * `troupe dev-registry` serves the development registry, `troupe module new` writes a module to start from.
+ * `troupe dev-registry` serves the development registry, `troupe module new` writes a module to start from, `troupe mcp` passes MCP on
+ * from its stdin to a running service.
  * Exit codes follow sysexits: 64 usage, 65 unusable data, 73 a folder that cannot be made, 74 I/O, 75 data folder in use, 78 settings;
  * 70 anything else.
  */
+import { runMcp } from "./cli/mcp.ts";
 import { runModuleNew } from "./cli/module-new.ts";
 import { ConfigError, configExitCode, maskedSettings, parseSettings, type Settings } from "./config.ts";
-import { runDevRegistry } from "./dev-registry/run-dev-registry.ts";
 import { DevRegistryStartError } from "./dev-registry/settings.ts";
 import { isFailure } from "./errors/failure.ts";
-import { type Node, openNode } from "./node.ts";
+import type { Node } from "./node.ts";
 import { JsonLog } from "./observability/json-log.ts";
+import { LogBook } from "./observability/log-book.ts";
 import { systemClock } from "./runtime/system-clock.ts";
 import { troupeVersion } from "./sdk/troupe-package.ts";
 import { StoreOpenError } from "./store/store-open-error.ts";
 
 const exitCodes = { usage: 64, software: 70 } as const;
 const usage =
-  "Usage: troupe [serve] | troupe config check | troupe config print | troupe dev-registry | troupe module new NAME [--type TYPE] [--into FOLDER] | troupe --version\n";
+  "Usage: troupe [serve] | troupe config check | troupe config print | troupe dev-registry | troupe module new NAME [--type TYPE] [--into FOLDER] | troupe mcp [--url URL] [--key-file FILE] | troupe --version\n";
 
 /** A second SIGINT this long after the first ends the process at once; sooner it is taken for a nervous key press. */
 const forceAfterMs = 1_000;
@@ -31,12 +33,16 @@ async function main(words: readonly string[]): Promise<void> {
     });
     return;
   }
+  if (words[0] === "mcp") {
+    process.exitCode = await runMcp(words.slice(1), process.env, process);
+    return;
+  }
   const command = words.join(" ") || "serve";
   switch (command) {
     case "serve":
       return serve(readSettings());
     case "dev-registry":
-      return runDevRegistry(process.env);
+      return (await import("./dev-registry/run-dev-registry.ts")).runDevRegistry(process.env);
     case "config check":
       readSettings();
       process.stdout.write("The settings are valid\n");
@@ -61,21 +67,25 @@ function readSettings(): Settings {
 }
 
 async function serve(settings: Settings): Promise<void> {
+  // Not before it is needed: the small commands start without the whole server (`troupe mcp` is started by each of its clients).
+  const { openNode } = await import("./node.ts");
+  const logBook = new LogBook({ clock: systemClock });
   const log = new JsonLog({
     clock: systemClock,
+    records: logBook,
     level: settings.SERVICE_LOG_LEVEL,
     write: (line) => process.stdout.write(line),
   });
   const onFatal = (reason: string): void => {
     log.error("fatal", reason);
-    process.exit(exitCodes.software);
+    void logBook.close().finally(() => process.exit(exitCodes.software));
   };
-  const node = await openNode({ settings, clock: systemClock, log, onFatal });
+  const node = await openNode({ settings, clock: systemClock, log, logBook, onFatal });
   log.info("listening", "The service takes requests", { http: node.http, grpc: node.grpc, pid: process.pid });
-  endOnSignals(node, log);
+  endOnSignals(node, log, logBook);
 }
 
-function endOnSignals(node: Node, log: JsonLog): void {
+function endOnSignals(node: Node, log: JsonLog, logBook: LogBook): void {
   let endingSince: number | undefined;
   const end = (signal: "SIGTERM" | "SIGINT"): void => {
     const now = systemClock.monotonic();
@@ -85,16 +95,20 @@ function endOnSignals(node: Node, log: JsonLog): void {
     }
     endingSince = now;
     log.info("stopping", `${signal}: finishing what was admitted`);
+    const leave = async (exitCode: number): Promise<void> => {
+      await logBook.close();
+      process.exit(exitCode);
+    };
     node.close().then(
       () => {
         log.info("stopped", "Everything is stored and closed", {
           durationMs: Math.round(systemClock.monotonic() - now),
         });
-        process.exit(0);
+        return leave(0);
       },
       (error: unknown) => {
         log.error("stop-failed", "The service did not close cleanly", { error });
-        process.exit(exitCodes.software);
+        return leave(exitCodes.software);
       },
     );
   };

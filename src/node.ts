@@ -19,21 +19,28 @@ import { openControlPlane } from "./control-plane/control-plane.ts";
 import { openEgress } from "./egress/egress.ts";
 import { RunQueue } from "./executor/launcher.ts";
 import { openGateway } from "./gateway/gateway.ts";
+import { mcpRoute, mountMcp } from "./gateway/mcp-route.ts";
 import { forgetPreviousKeys, proveKeys } from "./key-proof.ts";
-import { storeFailingMsMax } from "./limits.ts";
+import { storeFailingMsMax, tracesFlushMs } from "./limits.ts";
+import { openMcpFace } from "./mcp-face/mcp-face.ts";
 import { openModuleHost } from "./module-host/module-host.ts";
 import { ActiveAdapters } from "./modules/active-adapters.ts";
 import { ActiveEnvironment } from "./modules/active-environment.ts";
 import { openModuleRuntime } from "./modules/module-runtime.ts";
+import type { LogBook } from "./observability/log-book.ts";
+import { readOnCollect } from "./observability/metrics-sources.ts";
+import { openObservation } from "./observability/observation.ts";
 import { type Authentication, openAuthentication, parseApiKeys } from "./operations/authentication.ts";
 import { startAutoUpdate } from "./operations/auto-update.ts";
 import { Catalogue } from "./operations/catalogue.ts";
 import { IdempotentCalls } from "./operations/idempotency.ts";
+import { logOperations, logStreams } from "./operations/logs.ts";
 import { ModuleContents } from "./operations/module-contents.ts";
 import { startModules } from "./operations/module-start.ts";
 import { ModuleUpdates } from "./operations/module-updates.ts";
 import { moduleOperations } from "./operations/modules.ts";
 import { type Operation, ownContext } from "./operations/operation.ts";
+import { processStreams } from "./operations/process-events.ts";
 import { processOperations } from "./operations/processes.ts";
 import { parseRateLimits, RateLimits } from "./operations/rate-limits.ts";
 import { registryOperations, seedRegistry } from "./operations/registries.ts";
@@ -55,11 +62,14 @@ import { System } from "./runtime/system.ts";
 import { loadOrMakeKeyFile } from "./secrets/key-file.ts";
 import { openVault } from "./secrets/vault.ts";
 import { openLevelStore } from "./store/level-store.ts";
+import { openLogDisk } from "./store/log-disk.ts";
 
 export interface NodeOptions {
   readonly settings: Settings;
   readonly clock: Clock;
   readonly log: Log;
+  /** The records of `log`. Whoever made it closes it, after the node. */
+  readonly logBook: LogBook;
   /** The store has failed for too long: only a restart of the process can help. */
   readonly onFatal: (reason: string) => void;
 }
@@ -77,7 +87,13 @@ export interface Node {
 const drainShare = 0.7;
 
 /** Rejects with ConfigError, StoreOpenError, Failure refused (secrets key) or a system error (port in use). */
-export async function openNode({ settings, clock, log, onFatal }: NodeOptions): Promise<Node> {
+export async function openNode({ settings, onFatal, logBook, ...given }: NodeOptions): Promise<Node> {
+  const observation = await openObservation({
+    ...given,
+    version: serverVersion,
+    logLevel: settings.SERVICE_LOG_LEVEL,
+  });
+  const { clock, log, metrics, tracing } = observation;
   const rateLimits = rateLimitsFrom(settings, clock);
   const authentication = authenticationFrom(settings, clock, rateLimits !== undefined);
   const folder = resolve(settings.SERVICE_DATA_DIR);
@@ -85,9 +101,15 @@ export async function openNode({ settings, clock, log, onFatal }: NodeOptions): 
   const vault = vaultFrom(settings, folder, log);
   const closers = new Closers();
   try {
-    const store = await openLevelStore({ folder: join(folder, "store"), clock, log });
+    const store = await openLevelStore({ folder: join(folder, "store"), clock, log, metrics });
     closers.add(() => store.close());
     await proveKeys(store, vault);
+    // Not before the store is open: that it is proves that the data folder is ours.
+    const keep = settings.SERVICE_LOG_RETENTION;
+    if (keep > 0) {
+      const logs = { folder: join(folder, "logs"), keep, now: () => clock.now(), log };
+      await logBook.keepOn(() => openLogDisk(logs), log);
+    }
 
     const fetcher = openEgress({
       allowedCidrs: settings.SERVICE_EGRESS_ALLOWED_CIDRS,
@@ -100,14 +122,21 @@ export async function openNode({ settings, clock, log, onFatal }: NodeOptions): 
     closers.add(() => parameterChecks.close());
     const packages = openPackages({ folder: join(folder, "modules"), serverVersion, log });
     const host = await openModuleHost({
-      fetcher,
+      fetcher: observation.outbound(fetcher, "module"),
+      metrics,
       parameterChecks,
       clock,
       log,
       unsandboxed: settings.SERVICE_MODULES_UNSANDBOXED,
       toolTimeoutMs: settings.SERVICE_TOOL_TIMEOUT_MS,
     });
-    const builtins = await builtinModules({ settings, fetcher, parameterChecks, clock, log });
+    const builtins = await builtinModules({
+      settings,
+      fetcher: observation.outbound(fetcher, "tool"),
+      parameterChecks,
+      clock,
+      log,
+    });
     const adapters = new ActiveAdapters();
     const environment = new ActiveEnvironment(log);
     const runtime = openModuleRuntime({
@@ -119,6 +148,7 @@ export async function openNode({ settings, clock, log, onFatal }: NodeOptions): 
       clock,
       log,
       onFailed: (id, hash, reason) => {
+        metrics.modulesFailed.inc();
         updates.failed(id, hash, reason, ownContext("module-failed", clock)).catch((error: unknown) => {
           log.error("module-failure-not-stored", "What is to follow from the failure of a module was not decided", {
             moduleId: id,
@@ -129,15 +159,22 @@ export async function openNode({ settings, clock, log, onFatal }: NodeOptions): 
     });
     closers.add(() => runtime.close());
 
-    const system = new System({ store, clock, log });
+    const system = new System({ store, clock, log, tracing });
     const hydrations = openHydrations(adapters);
     const seals = new SecretSeals(vault);
     const services = system.register(serviceKind, { vault, seals, hydrations });
     const catalogue = new Catalogue(services);
     const modules = system.register(moduleKind, { vault, seals, runtime, packages, log });
-    const toolCalls = new ToolCalls({ services, catalogue, adapters, hydrations, vault });
+    const toolCalls = new ToolCalls({
+      services,
+      catalogue,
+      adapters,
+      hydrations,
+      vault,
+      observe: observation.toolCalls(builtins.map(({ id }) => id)),
+    });
     const reader = openRegistryReader({
-      egress: fetcher,
+      egress: observation.registries(fetcher),
       insecureCidrs: settings.SERVICE_REGISTRY_AUTH_INSECURE_CIDRS,
       clock,
       log,
@@ -157,11 +194,28 @@ export async function openNode({ settings, clock, log, onFatal }: NodeOptions): 
         cpuMs: null,
       },
       toolTimeoutMs: settings.SERVICE_TOOL_TIMEOUT_MS,
-      callTool: (call, context) => toolCalls.call({ ...call, ...context }),
+      callTool: (call, context) => observed.within(context.processId, () => toolCalls.call({ ...call, ...context })),
     });
-    const processes = system.register(processKind, { launcher });
-    const contents = new ServiceContents({ adapters, modules, services, fetcher, reader, access, log });
-    const moduleContents = new ModuleContents({ modules, packages, host, fetcher, reader, access, serverVersion });
+    const observed = observation.launcher(launcher);
+    const processes = system.register(processKind, { launcher: observed });
+    const contents = new ServiceContents({
+      adapters,
+      modules,
+      services,
+      fetcher: observation.outbound(fetcher, "document"),
+      reader,
+      access,
+      log,
+    });
+    const moduleContents = new ModuleContents({
+      modules,
+      packages,
+      host,
+      fetcher: observation.outbound(fetcher, "package"),
+      reader,
+      access,
+      serverVersion,
+    });
     const updates = new ModuleUpdates({
       modules,
       contents: moduleContents,
@@ -209,12 +263,23 @@ export async function openNode({ settings, clock, log, onFatal }: NodeOptions): 
         environment: () => environment.environment,
         toolTimeoutMs: settings.SERVICE_TOOL_TIMEOUT_MS,
       }),
+      ...logOperations(logBook),
     ];
     refuseUnknownRoutes(rateLimits, operations);
     const idempotentCalls = new IdempotentCalls({ store, clock, log });
     closers.add(() => idempotentCalls.close());
+    readOnCollect(metrics.registry, {
+      runs: () => launcher.inspect(),
+      actors: () => system.census(),
+      deadLetters: () => system.deadLetters.counts(),
+      store: () => store.inspect(),
+      moduleProcesses: () => host.processes().filter(({ pid }) => pid !== null).length,
+    });
     const face = {
+      metrics,
+      tracing,
       operations,
+      streams: [...processStreams({ processes, launcher }), ...logStreams(logBook)],
       authentication,
       rateLimits,
       trustedProxies: settings.SERVICE_TRUSTED_PROXIES,
@@ -224,9 +289,19 @@ export async function openNode({ settings, clock, log, onFatal }: NodeOptions): 
       log,
       readiness,
     };
+    const mcp = openMcpFace({ operations, rateLimits, clock, log, version: serverVersion });
     const gateway = await openGateway({
       ...face,
       idempotentCalls,
+      mount: (app, { canAnswer }) => mountMcp(app, { answer: mcp.answer, canAnswer, log }),
+      documents: {
+        needsKey: settings.SERVICE_API_KEYS !== undefined,
+        timeoutMsDefault: settings.SERVICE_PROCESS_TIMEOUT_MS,
+        memoryMb: settings.SERVICE_PROCESS_MEMORY_MB,
+        outputBytes: settings.SERVICE_PROCESS_OUTPUT_BYTES,
+        toolTimeoutMs: settings.SERVICE_TOOL_TIMEOUT_MS,
+        isRateLimited: rateLimits !== undefined,
+      },
       host: settings.SERVICE_HTTP_HOST,
       port: settings.SERVICE_HTTP_PORT,
     });
@@ -255,6 +330,7 @@ export async function openNode({ settings, clock, log, onFatal }: NodeOptions): 
         launcher.stopAll();
         await within(clock, end - clock.monotonic(), drained);
         await system.stop(end);
+        await tracing?.close(Math.min(tracesFlushMs, end - clock.monotonic()));
         await closers.close();
       },
     };
@@ -279,7 +355,7 @@ function authenticationFrom(settings: Settings, clock: Clock, limited: boolean):
 }
 
 function refuseUnknownRoutes(rateLimits: RateLimits | undefined, operations: readonly Operation[]): void {
-  const unknown = rateLimits?.unknownRoutes(operations.map(({ route }) => route)) ?? [];
+  const unknown = rateLimits?.unknownRoutes([mcpRoute, ...operations.map(({ route }) => route)]) ?? [];
   if (unknown.length === 0) return;
   throw new ConfigError(
     unknown.map((route) => ({ name: "SERVICE_RATE_LIMITS", reason: `there is no route "${route}"` })),

@@ -38,8 +38,8 @@ const stateSchema = z.object({
 
 export type ProcessState = z.infer<typeof stateSchema>;
 
-/** Large values beside the record. The last three exist once a run has ended. */
-export type ProcessBlob = "code" | "envConfig" | "output" | "stdout" | "stderr";
+/** Large values beside the record. The last four exist once a run has ended; `events` is JSON text of an array of `RunEvent`. */
+export type ProcessBlob = "code" | "envConfig" | "output" | "stdout" | "stderr" | "events";
 
 export type ProcessMessage =
   | {
@@ -204,7 +204,7 @@ function run(state: ProcessState, force: boolean): ProcessStep {
   return {
     state: queued,
     reply: queued,
-    blobs: { output: null, stdout: null, stderr: null },
+    blobs: { output: null, stdout: null, stderr: null, events: null },
     effects: [{ type: "enqueue", run: queued.run }],
   };
 }
@@ -249,8 +249,8 @@ function admitted(state: ProcessState, runNumber: number): ProcessStep {
 
 function ended(state: ProcessState, runNumber: number, result: RunResult, now: number): ProcessStep {
   if (!isAlive(state, runNumber)) return { state };
-  const { output, stdout, stderr } = result;
-  return { state: exitOf(state, result, now), blobs: { output, stdout, stderr } };
+  const { output, stdout, stderr, events } = result;
+  return { state: exitOf(state, result, now), blobs: { output, stdout, stderr, events } };
 }
 
 function exitOf(state: ProcessState, result: RunResult, now: number): ProcessState {
@@ -335,5 +335,5 @@ async function execute(
 }
 
 function notStarted(error: string): RunResult {
-  return { ending: "failed", reason: "not_started", error, output: "{}", stdout: "", stderr: "" };
+  return { ending: "failed", reason: "not_started", error, output: "{}", stdout: "", stderr: "", events: "[]" };
 }

@@ -15,7 +15,10 @@ import type { Window } from "../operations/fixed-windows.ts";
 import type { Caller } from "../operations/operation.ts";
 import type { RouteLimit } from "../operations/rate-limits.ts";
 import type { Log } from "../ports/log.ts";
+import type { FaceMetrics } from "../ports/metrics.ts";
+import type { Tracing } from "../ports/tracing.ts";
 import { toConnectError } from "./connect-error.ts";
+import { endRpcSpan, rpcSpan } from "./rpc-spans.ts";
 
 export interface Arrival {
   readonly requestId: string;
@@ -38,6 +41,8 @@ export interface AdmissionOptions {
   readonly limitOf: ((rpc: string) => RouteLimit) | undefined;
   readonly mutualTls: boolean;
   readonly log: Log;
+  readonly metrics?: FaceMetrics | undefined;
+  readonly tracing?: Tracing | undefined;
   isClosing(): boolean;
 }
 
@@ -73,6 +78,8 @@ export function admissionGate(options: AdmissionOptions): (context: HandlerConte
         rpc: rpcName(context),
         code: failure.kind,
       });
+      options.metrics?.rpc(rpcName(context))(failure.kind, 0);
+      endRpcSpan(rpcSpan(options.tracing, context), failure.kind);
       if (failure.details.exhaustion !== undefined) tellQuota(context.responseHeader, failure.details.exhaustion);
       throw toConnectError(failure);
     }

@@ -14,10 +14,13 @@ import { bodyBytesMax, jsonDepthMax, rpcAnswerBytesMax } from "../limits.ts";
 import { type Authentication, originRules } from "../operations/authentication.ts";
 import type { Readiness } from "../operations/call.ts";
 import { clientAddresses } from "../operations/client-address.ts";
+import { OpenStreams } from "../operations/open-streams.ts";
 import type { Operation, StreamOperation } from "../operations/operation.ts";
 import type { RateLimits, RouteLimit } from "../operations/rate-limits.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
+import type { FaceMetrics } from "../ports/metrics.ts";
+import type { Tracing } from "../ports/tracing.ts";
 import { admissionGate } from "./admission.ts";
 import { addHealth } from "./health.ts";
 import { nodeHandler } from "./node-handler.ts";
@@ -29,6 +32,8 @@ import { troupeServices } from "./services.ts";
 export interface ControlPlaneOptions {
   readonly operations: readonly Operation[];
   readonly streams?: readonly StreamOperation[] | undefined;
+  /** Streams of rows open at once; absent: `eventStreamsMax`. */
+  readonly streamsMax?: number | undefined;
   readonly authentication: Authentication;
   readonly host: string;
   /** 0 picks a free one. */
@@ -44,6 +49,8 @@ export interface ControlPlaneOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly readiness: Readiness;
+  readonly metrics?: FaceMetrics | undefined;
+  readonly tracing?: Tracing | undefined;
   /** The services to serve; those of troupe.v1 unless a test says otherwise. */
   readonly services?: readonly DescService[] | undefined;
 }
@@ -59,7 +66,7 @@ const recursionLimit = jsonDepthMax * 3 + 16;
 
 /** Rejects when the address cannot be bound. */
 export async function openControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
-  const { clock, log, readiness, operations, streams, authentication } = options;
+  const { clock, log, readiness, operations, streams, authentication, metrics, tracing } = options;
   const services = options.services ?? troupeServices;
   const listed = [...services, Health, ...reflectionServices];
   const closing = new AbortController();
@@ -82,10 +89,13 @@ export async function openControlPlane(options: ControlPlaneOptions): Promise<Co
       limitOf: limitsOfRpcs(options),
       mutualTls,
       log,
+      metrics,
+      tracing,
       isClosing: () => closing.signal.aborted,
     }),
   });
-  addRpcs(router, { services, operations, streams, clock, log });
+  const openStreams = new OpenStreams(clock, options.streamsMax);
+  addRpcs(router, { services, operations, streams, openStreams, clock, log, metrics, tracing });
   addHealth(router, { services: listed, readiness, closing: closing.signal });
   addReflection(router, listed, closing.signal);
   const server = await listenForRpcs({
@@ -93,12 +103,21 @@ export async function openControlPlane(options: ControlPlaneOptions): Promise<Co
     port: options.port,
     tls: options.tls,
     clock,
-    handler: nodeHandler({ handlers: router.handlers, origins, mutualTls, clock, log, closing: closing.signal }),
+    handler: nodeHandler({
+      handlers: router.handlers,
+      origins,
+      mutualTls,
+      clock,
+      log,
+      closing: closing.signal,
+      metrics,
+    }),
   });
   return {
     address: server.address,
     async close(limitMs) {
       closing.abort();
+      openStreams.close();
       await server.close(limitMs);
     },
   };

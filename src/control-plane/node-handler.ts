@@ -12,6 +12,7 @@ import { requestReceiveMs } from "../limits.ts";
 import type { OriginRules } from "../operations/authentication.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
+import type { FaceMetrics } from "../ports/metrics.ts";
 import { arrivalOf, authorityOf, type NodeRequest } from "./admission.ts";
 import { encodeGrpcMessage, grpcMessageHeader, plainGrpcMessage } from "./grpc-message.ts";
 import type { NodeHandler } from "./rpc-server.ts";
@@ -23,6 +24,7 @@ export interface NodeHandlerOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly closing: AbortSignal;
+  readonly metrics?: FaceMetrics | undefined;
 }
 
 type NodeResponse = ServerResponse | Http2ServerResponse;
@@ -35,8 +37,10 @@ export function nodeHandler(options: NodeHandlerOptions): NodeHandler {
     const handler = paths.get((request.url ?? "").split("?", 1)[0] ?? "");
     if (!isUsableAuthority(authorityOf(request)))
       refuse(request, response, 400, Code.InvalidArgument, "The Host is missing or malformed");
-    else if (handler === undefined) refuse(request, response, 404, Code.Unimplemented, "There is no such rpc");
-    else void serve(handler, request, response, options);
+    else if (handler === undefined) {
+      options.metrics?.rpc("unmatched")("method_not_allowed", 0);
+      refuse(request, response, 404, Code.Unimplemented, "There is no such rpc");
+    } else void serve(handler, request, response, options);
   };
 }
 

@@ -4,21 +4,28 @@
  */
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ConnectRouter, type HandlerContext, type MethodImpl } from "@connectrpc/connect";
-import { Failure, isFailure } from "../errors/failure.ts";
+import { Failure, type FailureKind, isFailure } from "../errors/failure.ts";
 import { Call, callOperation, failureOf, openStream, timedOut } from "../operations/call.ts";
+import type { OpenStreams } from "../operations/open-streams.ts";
 import type { Caller, Operation, StreamOperation } from "../operations/operation.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
+import type { FaceMetrics } from "../ports/metrics.ts";
+import type { Tracing } from "../ports/tracing.ts";
 import { arrivedOn, rpcName } from "./admission.ts";
 import { messageReader, messageWriter } from "./codec.ts";
 import { toConnectError } from "./connect-error.ts";
+import { endRpcSpan, rpcSpan } from "./rpc-spans.ts";
 
 export interface RpcRoutesOptions {
   readonly services: readonly DescService[];
   readonly operations: readonly Operation[];
   readonly streams?: readonly StreamOperation[] | undefined;
+  readonly openStreams: OpenStreams;
   readonly clock: Clock;
   readonly log: Log;
+  readonly metrics?: FaceMetrics | undefined;
+  readonly tracing?: Tracing | undefined;
 }
 
 export function addRpcs(router: ConnectRouter, options: RpcRoutesOptions): void {
@@ -60,13 +67,16 @@ function unimplemented(method: DescMethod): MethodImpl<DescMethod> {
   return refuse as unknown as MethodImpl<DescMethod>;
 }
 
-function serveRow(row: Operation, method: DescMethod, { clock, log }: RpcRoutesOptions): MethodImpl<DescMethod> {
+function serveRow(row: Operation, method: DescMethod, options: RpcRoutesOptions): MethodImpl<DescMethod> {
+  const { clock, log, tracing } = options;
+  const meter = meterOf(method, options);
   const read = messageReader(method.input);
   const write = messageWriter(method.output);
   const serve = async (request: Parameters<typeof read>[0], context: HandlerContext) => {
     const started = clock.monotonic();
     const { requestId, caller } = arrivedOn(context);
-    let outcome = "ok";
+    const span = rpcSpan(tracing, context);
+    let refused: FailureKind | undefined;
     try {
       if (caller === undefined) throw new Error("An rpc of an operation was not admitted");
       const leftMs = context.timeoutMs();
@@ -79,13 +89,17 @@ function serveRow(row: Operation, method: DescMethod, { clock, log }: RpcRoutesO
         watchCaller: (watched) => watchClient(context.signal, row.name, watched),
       });
       const domain = read(request);
-      return write(await callOperation(row, row.fromRpc?.(domain) ?? domain, call));
+      const work = () => callOperation(row, row.fromRpc?.(domain) ?? domain, call);
+      return write(await (span && tracing ? tracing.within(span.place, work) : work()));
     } catch (error) {
       const failure = isFailure(error) ? error : failureOf(error, row.name, requestId, log);
-      outcome = failure.kind;
+      refused = failure.kind;
       throw toConnectError(failure);
     } finally {
       const durationMs = clock.monotonic() - started;
+      meter?.(refused, durationMs);
+      endRpcSpan(span, refused);
+      const outcome = refused ?? "ok";
       const level = outcome === "internal" ? "info" : "debug";
       log[level]("rpc", `${rpcName(context)} ${outcome}`, { requestId, durationMs, caller: caller?.name, outcome });
     }
@@ -93,17 +107,16 @@ function serveRow(row: Operation, method: DescMethod, { clock, log }: RpcRoutesO
   return serve as unknown as MethodImpl<DescMethod>;
 }
 
-function serveStream(
-  row: StreamOperation,
-  method: DescMethod,
-  { clock, log }: RpcRoutesOptions,
-): MethodImpl<DescMethod> {
+function serveStream(row: StreamOperation, method: DescMethod, options: RpcRoutesOptions): MethodImpl<DescMethod> {
+  const { openStreams, clock, log, tracing } = options;
+  const meter = meterOf(method, options);
   const read = messageReader(method.input);
   const write = messageWriter(method.output);
   async function* serve(request: Parameters<typeof read>[0], context: HandlerContext) {
     const started = clock.monotonic();
     const { requestId, caller } = arrivedOn(context);
-    let outcome = "ok";
+    const span = rpcSpan(tracing, context);
+    let refused: FailureKind | undefined;
     const call = new Call({
       requestId,
       caller: caller as Caller,
@@ -111,21 +124,30 @@ function serveStream(
       log,
       watchCaller: (watched) => watchClient(context.signal, row.name, watched),
     });
+    let over: (() => void) | undefined;
     try {
+      over = openStreams.add(call);
       const domain = read(request);
       const items = await openStream(row, row.fromRpc?.(domain) ?? domain, call);
       if (items !== null) for await (const item of items) yield write(item);
     } catch (error) {
       const failure = isFailure(error) ? error : failureOf(error, row.name, requestId, log);
-      outcome = failure.kind;
+      refused = failure.kind;
       throw toConnectError(failure);
     } finally {
-      call.end(new Failure("cancelled", "The stream is over"));
+      over?.();
       const durationMs = clock.monotonic() - started;
+      meter?.(refused, durationMs);
+      endRpcSpan(span, refused);
+      const outcome = refused ?? "ok";
       log.debug("rpc", `${rpcName(context)} ${outcome}`, { requestId, durationMs, caller: caller?.name, outcome });
     }
   }
   return serve as unknown as MethodImpl<DescMethod>;
+}
+
+function meterOf(method: DescMethod, { metrics }: RpcRoutesOptions) {
+  return metrics?.rpc(`${method.parent.typeName}/${method.name}`);
 }
 
 /**

@@ -1,5 +1,6 @@
 /** The services of troupe.v1 that the control plane serves. A new `…_service.proto` is added here and nowhere else. */
 import type { DescService } from "@bufbuild/protobuf";
+import { LogService } from "../gen/troupe/v1/log_service_pb.ts";
 import { ModuleService } from "../gen/troupe/v1/module_service_pb.ts";
 import { ProcessService } from "../gen/troupe/v1/process_service_pb.ts";
 import { RegistryService } from "../gen/troupe/v1/registry_service_pb.ts";
@@ -7,6 +8,7 @@ import { ServiceService } from "../gen/troupe/v1/service_service_pb.ts";
 import { ToolService } from "../gen/troupe/v1/tool_service_pb.ts";
 
 export const troupeServices: readonly DescService[] = [
+  LogService,
   ModuleService,
   ProcessService,
   RegistryService,

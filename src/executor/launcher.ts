@@ -1,6 +1,6 @@
 /**
  * The run queue: at most `concurrency` programs alive at once, the others waiting in order. It gives programs their tools,
- * their deadline and their end, and keeps what they print until they end.
+ * their deadline and their end, and keeps what they print and do until they end.
  *
  * 1. A slot is held from admission until the run has ended or was released.
  * 2. `ended` is called exactly once per execute.
@@ -10,7 +10,8 @@ import { catalogue } from "../errors/catalogue.ts";
 import { Failure, isFailure } from "../errors/failure.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Executor, RunEnd, RunHandle, RunLimits, ToolAnswer, ToolCall } from "../ports/executor.ts";
-import type { Launch, Launcher, RunIdentity, RunResult } from "../ports/launcher.ts";
+import type { Launch, Launcher, Recording, RunIdentity, RunResult } from "../ports/launcher.ts";
+import { RunRecording } from "./run-recording.ts";
 
 export interface ToolCallContext {
   readonly processId: number;
@@ -44,6 +45,7 @@ interface Executing {
   readonly handle: RunHandle;
   readonly stdout: string[];
   readonly stderr: string[];
+  readonly recording: RunRecording;
 }
 
 export class RunQueue implements Launcher {
@@ -51,7 +53,11 @@ export class RunQueue implements Launcher {
   /** In order of arrival; every key is `<process>#<run>`. */
   readonly #waiting = new Map<string, Waiting>();
   readonly #admitted = new Set<string>();
+  /** Admitted ones that were told to stop before they executed. */
+  readonly #stoppedEarly = new Set<string>();
   readonly #executing = new Map<string, Executing>();
+  /** Who waits for the next event of a run. */
+  readonly #waking = new Map<string, Set<() => void>>();
   #reserved = 0;
   #draining = false;
   #stopping = false;
@@ -89,6 +95,7 @@ export class RunQueue implements Launcher {
   release(run: RunIdentity): void {
     const name = nameOf(run);
     this.#waiting.delete(name);
+    this.#stoppedEarly.delete(name);
     if (this.#admitted.delete(name)) this.#admit();
   }
 
@@ -97,6 +104,7 @@ export class RunQueue implements Launcher {
     const { executor, clock } = this.#options;
     const stdout: string[] = [];
     const stderr: string[] = [];
+    const recording = new RunRecording();
     const calls = new AbortController();
     let timedOut = false;
     let cancelTimer: (() => void) | undefined;
@@ -110,21 +118,32 @@ export class RunQueue implements Launcher {
       },
       {
         started: () => {},
-        stdout: (text) => stdout.push(text),
-        stderr: (text) => stderr.push(text),
-        toolCall: (call) => void this.#answer(handle, launch, call, calls.signal),
+        stdout: (text) => {
+          stdout.push(text);
+          if (recording.print("stdout", text)) this.#wake(name);
+        },
+        stderr: (text) => {
+          stderr.push(text);
+          if (recording.print("stderr", text)) this.#wake(name);
+        },
+        toolCall: (call) => void this.#answer(handle, launch, call, calls.signal, recording),
         ended: (end) => {
           cancelTimer?.();
           calls.abort(runEnded);
           this.#executing.delete(name);
-          const captured = { stdout: stdout.join(""), stderr: stderr.join("") };
+          recording.end(end.output);
+          this.#wake(name);
+          const events = JSON.stringify(recording.events);
+          const captured = { stdout: stdout.join(""), stderr: stderr.join(""), events };
           ended({ ...(timedOut ? timeoutResult(launch, end) : resultOf(end)), ...captured });
           this.#admit();
         },
       },
     );
     this.#admitted.delete(name);
-    this.#executing.set(name, { handle, stdout, stderr });
+    this.#executing.set(name, { handle, stdout, stderr, recording });
+    this.#wake(name);
+    if (this.#stoppedEarly.delete(name)) this.stop(launch);
     if (this.#stopping) handle.stop();
     if (launch.timeoutMs !== null && Number.isFinite(launch.timeoutMs)) {
       cancelTimer = clock.after(Math.ceil(launch.timeoutMs), () => {
@@ -135,7 +154,12 @@ export class RunQueue implements Launcher {
   }
 
   stop(run: RunIdentity): void {
-    this.#executing.get(nameOf(run))?.handle.stop();
+    const name = nameOf(run);
+    if (this.#admitted.has(name)) this.#stoppedEarly.add(name);
+    const executing = this.#executing.get(name);
+    if (executing === undefined) return;
+    if (executing.recording.add({ kind: "state", state: "terminating" })) this.#wake(name);
+    executing.handle.stop();
   }
 
   knows(run: RunIdentity): boolean {
@@ -147,6 +171,20 @@ export class RunQueue implements Launcher {
     const executing = this.#executing.get(nameOf(run));
     if (executing === undefined) return undefined;
     return { stdout: executing.stdout.join(""), stderr: executing.stderr.join("") };
+  }
+
+  recording(run: RunIdentity): Recording | undefined {
+    return this.#executing.get(nameOf(run))?.recording;
+  }
+
+  onRecorded(run: RunIdentity, wake: () => void): () => void {
+    const name = nameOf(run);
+    const waking = this.#waking.get(name) ?? new Set();
+    this.#waking.set(name, waking.add(wake));
+    return () => {
+      waking.delete(wake);
+      if (waking.size === 0 && this.#waking.get(name) === waking) this.#waking.delete(name);
+    };
   }
 
   /** Admits nobody any more; resolves when nothing executes. Those who wait stay queued on disk. */
@@ -187,7 +225,27 @@ export class RunQueue implements Launcher {
     }
   }
 
-  async #answer(handle: RunHandle, launch: Launch, call: ToolCall, signal: AbortSignal): Promise<void> {
+  #wake(name: string): void {
+    const waking = this.#waking.get(name);
+    if (waking === undefined) return;
+    this.#waking.delete(name);
+    for (const wake of waking) wake();
+  }
+
+  async #answer(
+    handle: RunHandle,
+    launch: Launch,
+    call: ToolCall,
+    signal: AbortSignal,
+    recording: RunRecording,
+  ): Promise<void> {
+    const record = (state: "started" | "ok" | "failed", more: { code?: string; durationMs?: number } = {}): void => {
+      const { callId, serviceId, toolId } = call;
+      const toolCall = { callId, serviceId, toolId, state, ...more };
+      if (recording.add({ kind: "toolCall", toolCall })) this.#wake(nameOf(launch));
+    };
+    const begun = this.#options.clock.monotonic();
+    record("started");
     let answer: ToolAnswer;
     try {
       const context = { processId: launch.processId, timeoutMs: this.#options.toolTimeoutMs, signal };
@@ -196,7 +254,10 @@ export class RunQueue implements Launcher {
       const failure = isFailure(error) ? error : new Failure("internal", "The tool call failed inside the server");
       answer = { ok: false, message: failure.message, code: failure.kind, status: catalogue[failure.kind].rest };
     }
-    if (!signal.aborted) handle.answer(call.callId, answer);
+    if (signal.aborted) return;
+    const durationMs = Math.round(this.#options.clock.monotonic() - begun);
+    record(answer.ok ? "ok" : "failed", { ...(answer.ok ? {} : { code: answer.code }), durationMs });
+    handle.answer(call.callId, answer);
   }
 }
 

@@ -3,12 +3,13 @@
  * takes calls.
  */
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { Failure } from "../errors/failure.ts";
+import { Failure, type FailureKind } from "../errors/failure.ts";
 import { headersMax } from "../limits.ts";
 import type { Authentication, OriginRules } from "../operations/authentication.ts";
 import type { ClientAddress } from "../operations/client-address.ts";
 import type { Caller } from "../operations/operation.ts";
 import type { RateLimits, RouteLimit } from "../operations/rate-limits.ts";
+import type { RouteMeter } from "../ports/metrics.ts";
 import { tellQuota } from "./answer.ts";
 import { allowBrowser } from "./cross-origin.ts";
 
@@ -16,14 +17,23 @@ declare module "fastify" {
   interface FastifyRequest {
     /** Set by admission; routes that are open, and refused requests, have none. */
     caller: Caller;
+    /** Under which name its requests are counted; set with the caller. */
+    countedAs: string;
+    /** The kind of failure it was answered with. */
+    refused: FailureKind | undefined;
   }
   interface FastifyContextConfig {
     /** No key is asked for. */
     readonly open?: boolean;
     /** Constant answer for probes: served under any Host, while closing, and as often as anybody asks. */
     readonly probe?: boolean;
+    /** Asked by machines that keep watch: as often as they like, also while closing. */
+    readonly unlimited?: boolean;
     /** Set for each route when it is added. */
     rateLimit?: RouteLimit | undefined;
+    /** `/processes/{id}`; the same. */
+    template?: string;
+    meter?: RouteMeter | undefined;
   }
 }
 
@@ -47,13 +57,15 @@ export function admit(rules: AdmissionRules, request: FastifyRequest, reply: Fas
     rules.rateLimits?.elsewhere.admit(address);
     throw error;
   }
-  if (rules.closing && config?.probe !== true) throw new Failure("unavailable", "The server is shutting down");
+  const isWatched = config?.probe === true || config?.unlimited === true;
+  if (rules.closing && !isWatched) throw new Failure("unavailable", "The server is shutting down");
   // Browsers send no key with the OPTIONS that asks whether they may send one.
   const isOpen = config?.open === true || request.method === "OPTIONS";
   if (!isOpen) request.caller = rules.authentication.authenticate(headers.authorization, address);
-  if (rules.rateLimits === undefined || config?.probe === true) return;
+  request.countedAs = isOpen || request.caller.isAnonymous === true ? address : request.caller.name;
+  if (rules.rateLimits === undefined || isWatched) return;
   const limit = config?.rateLimit ?? rules.rateLimits.elsewhere;
-  tellQuota(reply, limit.admit(isOpen || request.caller.isAnonymous === true ? address : request.caller.name));
+  tellQuota(reply, limit.admit(request.countedAs));
 }
 
 /** Whether anybody may send this from there at all, whoever it is. */

@@ -5,7 +5,7 @@ import type { OriginRules } from "../operations/authentication.ts";
 const readableHeaders =
   "x-request-id, etag, retry-after, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset, idempotency-replayed";
 const sendableHeaders =
-  "authorization, content-type, if-match, if-none-match, idempotency-key, last-event-id, x-request-id";
+  "authorization, content-type, if-match, if-none-match, idempotency-key, last-event-id, mcp-protocol-version, x-request-id";
 /** Seconds a browser may remember a preflight. */
 const preflightSeconds = "600";
 

@@ -8,7 +8,6 @@
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import type { FastifyReply } from "fastify";
-import { catalogue } from "../errors/catalogue.ts";
 import { Failure } from "../errors/failure.ts";
 import { eventStreamHeartbeatMs, eventStreamStalledMs } from "../limits.ts";
 import type { StreamEvent } from "../operations/operation.ts";
@@ -23,16 +22,14 @@ export interface EventSource<Item> {
   readonly clock: Clock;
 }
 
-/** Resolves with the status for the access line when the stream is over. */
-export async function sendEvents<Item>(reply: FastifyReply, source: EventSource<Item>): Promise<number> {
+/** Resolves when the stream is over; false when its follower left before that, or was dropped. */
+export async function sendEvents<Item>(reply: FastifyReply, source: EventSource<Item>): Promise<boolean> {
   const { raw } = reply;
   const headers = { ...reply.getHeaders(), ...eventStreamHeaders };
   reply.hijack();
   raw.writeHead(200, headers as Record<string, string>);
   raw.flushHeaders();
-  const beat = setInterval(() => {
-    if (!raw.writableNeedDrain) raw.write(": still here\n\n");
-  }, eventStreamHeartbeatMs);
+  const stopBeating = beat(raw, source.clock);
   try {
     for await (const item of source.items) {
       if (raw.destroyed) break;
@@ -40,13 +37,24 @@ export async function sendEvents<Item>(reply: FastifyReply, source: EventSource<
     }
   } catch (error) {
     const failure = source.failureOf(error);
-    if (failure.kind === "cancelled") return catalogue.cancelled.rest;
+    if (failure.kind === "cancelled") return false;
     raw.write(`event: error\ndata: ${JSON.stringify(failureBody(failure))}\n\n`);
   } finally {
-    clearInterval(beat);
+    stopBeating();
     raw.end();
   }
-  return raw.destroyed ? catalogue.cancelled.rest : 200;
+  return !raw.destroyed;
+}
+
+/** Nothing is added for a follower that does not read. */
+function beat(raw: ServerResponse, clock: Clock): () => void {
+  const again = (): (() => void) =>
+    clock.after(eventStreamHeartbeatMs, () => {
+      if (!raw.writableNeedDrain) raw.write(": still here\n\n");
+      cancel = again();
+    });
+  let cancel = again();
+  return () => cancel();
 }
 
 /** Proxies are asked not to hold events back. */

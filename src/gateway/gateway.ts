@@ -24,22 +24,31 @@ import { type Authentication, type OriginRules, originRules } from "../operation
 import { Call, callOperation, failureOf, openStream, type Readiness, requestIdFrom } from "../operations/call.ts";
 import { type ClientAddress, clientAddresses } from "../operations/client-address.ts";
 import type { IdempotentCalls } from "../operations/idempotency.ts";
+import { OpenStreams } from "../operations/open-streams.ts";
 import type { Operation, StreamOperation } from "../operations/operation.ts";
 import type { RateLimits } from "../operations/rate-limits.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
+import type { FaceMetrics } from "../ports/metrics.ts";
+import type { Tracing } from "../ports/tracing.ts";
 import { admit } from "./admission.ts";
+import type { AgentGuideFacts } from "./agent-guide.ts";
 import { sendFailure, sendJson } from "./answer.ts";
 import { readBody } from "./body.ts";
 import { clientErrorHandler } from "./client-error.ts";
 import { answerOptions } from "./cross-origin.ts";
+import { addDocuments } from "./documents.ts";
 import { sendEvents } from "./event-stream.ts";
 import { type KnownPaths, knownPaths } from "./known-paths.ts";
+import { addMetricsRoute, type MetricsSource } from "./metrics-route.ts";
+import { addRequestSpans } from "./request-spans.ts";
 import { type RoutePlan, routePlan, type StreamPlan, streamPlan } from "./route-plan.ts";
 
 export interface GatewayOptions {
   readonly operations: readonly Operation[];
   readonly streams?: readonly StreamOperation[] | undefined;
+  /** Streams open at once; absent: `eventStreamsMax`. */
+  readonly streamsMax?: number | undefined;
   /** Absent: keys are not looked at. */
   readonly idempotentCalls?: IdempotentCalls | undefined;
   readonly authentication: Authentication;
@@ -55,8 +64,18 @@ export interface GatewayOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly readiness: Readiness;
-  /** Routes that are no operations (documents, MCP, event streams); admission guards them too. `config: {open: true}` asks no key. */
-  readonly mount?: ((app: FastifyInstance) => void) | undefined;
+  /** Set: the face describes itself at /openapi.json, /docs and /llms.txt. */
+  readonly documents?: AgentGuideFacts | undefined;
+  /** Set: requests are counted, and what was counted is served at /metrics. */
+  readonly metrics?: (FaceMetrics & MetricsSource) | undefined;
+  readonly tracing?: Tracing | undefined;
+  /** Routes that are no operations (MCP); admission guards them too. `config: {open: true}` asks no key. */
+  readonly mount?: ((app: FastifyInstance, face: MountedOn) => void) | undefined;
+}
+
+export interface MountedOn {
+  /** False when the client is gone, which is then noted: nothing may be sent. */
+  canAnswer(request: FastifyRequest, reply: FastifyReply): boolean;
 }
 
 export interface Gateway {
@@ -70,8 +89,7 @@ interface Face extends GatewayOptions {
   readonly origins: OriginRules;
   readonly paths: KnownPaths;
   readonly sockets: Set<Socket>;
-  /** Calls of the event streams that are open now. */
-  readonly following: Set<Call>;
+  readonly openStreams: OpenStreams;
   closing: boolean;
 }
 
@@ -87,14 +105,18 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     clientAddress: clientAddresses(options.trustedProxies ?? []),
     paths: knownPaths(),
     sockets: new Set(),
-    following: new Set(),
+    openStreams: new OpenStreams(options.clock, options.streamsMax),
     closing: false,
   };
   const app = openApp(face);
   for (const row of options.operations) addRow(app, face, routePlan(row));
   for (const row of options.streams ?? []) addStream(app, face, streamPlan(row));
   addProbes(app, face);
-  options.mount?.(app);
+  if (options.documents !== undefined) {
+    addDocuments(app, { operations: options.operations, streams: options.streams ?? [], facts: options.documents });
+  }
+  if (options.metrics !== undefined) addMetricsRoute(app, { ...face, source: options.metrics });
+  options.mount?.(app, { canAnswer: (request, reply) => canAnswer(face, request, reply) });
   await app.listen({ host: options.host, port: options.port });
   const bound = app.server.address();
   if (bound === null || typeof bound === "string") throw new Error("The gateway has no port");
@@ -137,11 +159,16 @@ function openApp(face: Face): FastifyInstance {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, _payload, done) => done(null));
   app.decorateRequest("caller");
+  app.decorateRequest("countedAs");
+  app.decorateRequest("refused");
   app.addHook("onRoute", (route) => {
     face.paths.add(route);
     const [method = "GET"] = [route.method].flat();
-    route.config = { ...route.config, rateLimit: face.rateLimits?.ofRoute(method, route.url) };
+    const template = route.url.replace(/:(\w+)/g, "{$1}");
+    const meter = face.metrics?.route(method, template);
+    route.config = { ...route.config, rateLimit: face.rateLimits?.ofRoute(method, route.url), template, meter };
   });
+  if (face.tracing !== undefined) addRequestSpans(app, face.tracing);
   app.addHook("onRequest", (request, reply, done) => {
     reply.header("x-request-id", request.id);
     if (face.closing) reply.header("connection", "close");
@@ -153,7 +180,7 @@ function openApp(face: Face): FastifyInstance {
     }
   });
   app.addHook("onResponse", (request, reply, done) => {
-    writeAccessLine(face.log, request, reply, reply.statusCode);
+    noteAnswer(face, request, reply, reply.statusCode);
     done();
   });
   app.setErrorHandler((error: FastifyError, request, reply) =>
@@ -227,21 +254,23 @@ async function follow(face: Face, plan: StreamPlan, request: FastifyRequest, rep
   });
   const failed = (error: unknown): Failure =>
     isFailure(error) ? error : failureOf(error, row.name, request.id, face.log);
-  face.following.add(call);
+  let over: (() => void) | undefined;
   try {
+    over = face.openStreams.add(call);
     const items = await openStream(row, plan.input(request), call);
     if (!canAnswer(face, request, reply)) return;
     if (items === null) {
       reply.code(204).send();
       return;
     }
-    const status = await sendEvents(reply, { items, eventOf: row.eventOf, failureOf: failed, clock: face.clock });
-    writeAccessLine(face.log, request, reply, status);
+    const source = { items, eventOf: row.eventOf, failureOf: failed, clock: face.clock };
+    const isWhole = await sendEvents(reply, source);
+    // An answer that was sent to its end has its line from the hook.
+    if (!isWhole) noteAnswer(face, request, reply, catalogue.cancelled.rest);
   } catch (error) {
     if (canAnswer(face, request, reply)) sendFailure(reply, failed(error));
   } finally {
-    face.following.delete(call);
-    call.end(new Failure("cancelled", "The stream is over"));
+    over?.();
   }
 }
 
@@ -249,7 +278,8 @@ async function follow(face: Face, plan: StreamPlan, request: FastifyRequest, rep
 function canAnswer(face: Face, request: FastifyRequest, reply: FastifyReply): boolean {
   if (reply.raw.destroyed) {
     reply.hijack();
-    writeAccessLine(face.log, request, reply, catalogue.cancelled.rest);
+    request.refused = "cancelled";
+    noteAnswer(face, request, reply, catalogue.cancelled.rest);
     return false;
   }
   if (face.closing) reply.header("connection", "close");
@@ -299,18 +329,22 @@ function frameworkFailure(error: FastifyError, request: FastifyRequest, log: Log
   return failureOf(error, "gateway", request.id, log);
 }
 
-function writeAccessLine(log: Log, request: FastifyRequest, reply: FastifyReply, status: number): void {
-  const route = request.routeOptions.url ?? "unmatched";
+/** Once for each request: counted, and written down. */
+function noteAnswer(face: Face, request: FastifyRequest, reply: FastifyReply, status: number): void {
+  const { url: route = "unmatched", config } = request.routeOptions; // made anew each time it is asked for
+  const durationMs = reply.elapsedTime;
+  const meter = config?.meter ?? face.metrics?.route(request.method, undefined);
+  meter?.(status, durationMs, request.refused);
   const fields = {
     requestId: request.id,
     method: request.method,
     route,
     status,
-    durationMs: reply.elapsedTime,
+    durationMs,
     caller: request.caller?.name,
   };
   const level = status >= 500 ? "info" : "debug";
-  log[level]("http-request", `${request.method} ${route} ${status}`, fields);
+  face.log[level]("http-request", `${request.method} ${route} ${status}`, fields);
 }
 
 function single(header: string | string[] | undefined): string | undefined {
@@ -319,7 +353,7 @@ function single(header: string | string[] | undefined): string | undefined {
 
 async function closeApp(app: FastifyInstance, face: Face, limitMs: number): Promise<void> {
   face.closing = true;
-  for (const call of face.following) call.end(new Failure("unavailable", "The server is shutting down"));
+  face.openStreams.close();
   // Node counts a connection that never sent a byte as busy; nobody waits for an answer on it.
   for (const socket of face.sockets) if (socket.bytesRead === 0) socket.destroy();
   const stopWaiting = face.clock.after(limitMs, () => app.server.closeAllConnections());

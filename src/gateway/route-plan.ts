@@ -66,9 +66,10 @@ export function streamPlan(row: StreamOperation): StreamPlan {
     url: urlOf(path),
     input(request) {
       const input: Record<string, unknown> = {};
+      addQuery(input, request, query);
+      // Newer than what the URL says: a browser that comes back adds it to the URL it was given at first.
       const lastEventId = request.headers["last-event-id"];
       if (typeof lastEventId === "string" && lastEventId !== "") input[resume] = lastEventId;
-      addQuery(input, request, query);
       addPath(input, request, pathFields);
       return input;
     },

@@ -83,7 +83,7 @@ function move(work: Work, operation: Extract<PatchOperation, { op: "move" }>): v
 }
 
 function copy(work: Work, operation: PatchOperation, value: unknown): void {
-  const { weight, depth } = measure(value);
+  const { weight, depth } = measure(value, patchCopiedWeightMax - work.copied);
   work.copied += weight;
   if (work.copied > patchCopiedWeightMax) refuseOperation(operation, "the patch copies too much");
   if (operation.tokens.length + depth > jsonDepthMax) refuseOperation(operation, "the document would nest too deep");

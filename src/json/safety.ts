@@ -76,8 +76,14 @@ export function namesPrototype(tokens: readonly string[]): boolean {
   );
 }
 
-/** What a value weighs: characters of its strings and keys plus one for each node, and its depth (a scalar has 0). */
-export function measure(value: unknown): { readonly weight: number; readonly depth: number } {
+/**
+ * What a value weighs: characters of its strings and keys plus one for each node, and its depth (a scalar has 0). The walk ends once the
+ * weight is past `weightMax`; what it says then is a part of the whole.
+ */
+export function measure(
+  value: unknown,
+  weightMax = Number.POSITIVE_INFINITY,
+): { readonly weight: number; readonly depth: number } {
   let weight = 0;
   let deepest = 0;
   // Two lists in step: containers that are still to be looked into, and how many are around each.
@@ -92,15 +98,16 @@ export function measure(value: unknown): { readonly weight: number; readonly dep
     depths.push(depth);
   };
   meet(value, 0);
-  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+  for (let next = pending.pop(); next !== undefined && weight <= weightMax; next = pending.pop()) {
     const depth = (depths.pop() ?? 0) + 1;
     if (Array.isArray(next)) {
-      for (const item of next) meet(item, depth);
+      for (let at = 0; at < next.length && weight <= weightMax; at += 1) meet(next[at], depth);
       continue;
     }
     for (const key of Object.keys(next)) {
       weight += key.length;
       meet((next as Readonly<Record<string, unknown>>)[key], depth);
+      if (weight > weightMax) break;
     }
   }
   return { weight, depth: deepest };

@@ -11,7 +11,7 @@ import { isSchemaObject, resolveReference, type SchemaObject, subschemas } from 
 export function schemaFault(schema: unknown): string | undefined {
   if (typeof schema === "boolean") return undefined;
   if (!isSchemaObject(schema)) return "the schema is neither an object nor a boolean";
-  const { weight, depth } = measure(schema);
+  const { weight, depth } = measure(schema, schemaCharactersMax);
   if (weight > schemaCharactersMax) return "the schema is too large";
   if (depth > schemaDepthMax) return "the schema nests too deep";
   if (schema.$async !== undefined) return "the schema is asynchronous, which is not supported";

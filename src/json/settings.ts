@@ -44,7 +44,7 @@ export interface PatchedSettings {
 export function patchSettings({ kind, schema, stored, operations, enforceRequired }: SettingsPatch): PatchedSettings {
   if (kind === "secrets") requireWritesOnly(operations);
   const next = applyPatch(stored, operations);
-  if (measure(next).weight > settingsWeightMax)
+  if (measure(next, settingsWeightMax).weight > settingsWeightMax)
     throw new Failure("invalid_request", `The ${kind} would become too large`);
   if (allowsAll(schema)) return { next, outdated: [] };
   requireUsable(kind, schema);

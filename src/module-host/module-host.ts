@@ -6,6 +6,7 @@ import type { JsonSchema } from "../ports/adapter.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Fetcher } from "../ports/fetcher.ts";
 import type { Log } from "../ports/log.ts";
+import type { ModuleMetrics } from "../ports/metrics.ts";
 import type { HostedModule, ModuleDeclaration, ModuleHost, ModuleProcess } from "../ports/module-host.ts";
 import type { ModulePackage } from "../ports/packages.ts";
 import type { ParameterChecks } from "../ports/parameter-checks.ts";
@@ -28,6 +29,7 @@ export interface ModuleHostOptions {
   /** Run modules even where nothing keeps them apart from the server. */
   readonly unsandboxed: boolean;
   readonly toolTimeoutMs: number;
+  readonly metrics?: ModuleMetrics | undefined;
   /** Tried in this order; tests force one. */
   readonly layers?: readonly IsolationLayer[] | undefined;
   /** In place of the bounds of `limits.ts`, for tests. */
@@ -114,8 +116,8 @@ class ProcessHost implements ModuleHost {
   async #open(hosted: HostedModule): Promise<SupervisedModule> {
     this.#requireOpen();
     this.#forgetEnded();
-    const { clock, log, idleMs } = this.#options;
-    const parts = { starter: this.#starter, places: this.#places, clock, log, idleMs };
+    const { clock, log, idleMs, metrics } = this.#options;
+    const parts = { starter: this.#starter, places: this.#places, clock, log, idleMs, metrics };
     const module = new SupervisedModule({ module: hosted, ...parts });
     this.#modules.add(module);
     if (hosted.start !== "when-used") await module.start();

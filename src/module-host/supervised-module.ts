@@ -19,6 +19,7 @@ import {
 } from "../limits.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
+import type { ModuleMetrics } from "../ports/metrics.ts";
 import type { HostedModule } from "../ports/module-host.ts";
 import { Masks } from "./masking.ts";
 import type { ModuleProcess, ProcessEnd } from "./module-process.ts";
@@ -32,6 +33,7 @@ export interface SupervisedOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly idleMs?: number | undefined;
+  readonly metrics?: ModuleMetrics | undefined;
 }
 
 export interface Use {
@@ -200,6 +202,7 @@ export class SupervisedModule {
       throw new Failure("unavailable", `Module "${this.id}" was closed`);
     }
     this.#starts += 1;
+    if (this.#starts > 1) this.#options.metrics?.processRestarted();
     this.#up(process, place);
   }
 
@@ -237,6 +240,7 @@ export class SupervisedModule {
   #lost(process: ModuleProcess, { reason, withRuns }: ProcessEnd): void {
     const state = this.#state;
     if (state.name !== "up" || state.process !== process) return;
+    this.#options.metrics?.processLost();
     this.#forget();
     // Now, so that the next process of it finds a place.
     state.place.release();

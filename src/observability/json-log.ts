@@ -1,32 +1,46 @@
 /**
  * Log lines: one JSON object a line with timestamp, seq, level, event and message. An error is written with its causes; nothing
- * else of the server writes to stdout.
+ * else of the server writes to stdout. The same line is a record for whoever keeps records; there, what has no name of its own in
+ * every record is under `fields`.
  */
 import { inspect } from "node:util";
 import type { Clock } from "../ports/clock.ts";
 import type { Log, LogFields, LogLevel } from "../ports/log.ts";
+import type { LogRecord } from "../ports/log-records.ts";
+import { mask, maskText, namesSecret, toLoggable } from "./masking.ts";
+
+/** Takes the records, and numbers them. */
+export interface RecordKeeper {
+  nextSeq(): number;
+  append(record: LogRecord): void;
+}
 
 export interface JsonLogOptions {
   readonly clock: Clock;
   readonly level: LogLevel;
   readonly write: (line: string) => void;
+  /** Absent: nobody keeps them, and they are numbered from 1. */
+  readonly records?: RecordKeeper | undefined;
 }
 
 const order: readonly LogLevel[] = ["debug", "info", "warn", "error"];
 
-/** Characters kept of one field: a runaway message must not fill the disk of whoever collects the lines. */
-const fieldCharactersMax = 8_192;
+/** Characters kept of one text: a runaway message must not fill the disk of whoever collects the lines. */
+const textCharactersMax = 8_192;
+/** Characters kept of all fields of a line together. */
+const fieldCharactersMax = 16_384;
 
 export class JsonLog implements Log {
   level: LogLevel;
   readonly #clock: Clock;
   readonly #write: (line: string) => void;
-  #seq = 0;
+  readonly #records: RecordKeeper;
 
-  constructor(options: JsonLogOptions) {
-    this.level = options.level;
-    this.#clock = options.clock;
-    this.#write = options.write;
+  constructor({ level, clock, write, records = new Counter() }: JsonLogOptions) {
+    this.level = level;
+    this.#clock = clock;
+    this.#write = write;
+    this.#records = records;
   }
 
   debug(event: string, message: string, fields?: LogFields): void {
@@ -48,24 +62,65 @@ export class JsonLog implements Log {
   #line(level: LogLevel, event: string, message: string, fields: LogFields = {}): void {
     if (order.indexOf(level) < order.indexOf(this.level)) return;
     const timestamp = new Date(this.#clock.now()).toISOString();
-    const { error, ...others } = fields;
-    const record = {
-      timestamp,
-      seq: ++this.#seq,
-      level,
-      event,
-      message: cut(message),
-      ...others,
-      ...(error === undefined ? {} : { error: cut(describe(error)) }),
-    };
-    this.#write(`${JSON.stringify(record)}\n`);
+    const { known, others } = sorted(fields);
+    const head = { timestamp, seq: this.#records.nextSeq(), level, event, message: presentable(message) };
+    const error = fields.error === undefined ? {} : { error: presentable(describe(fields.error)) };
+    // The second head: no field takes the place of what every line has.
+    this.#write(`${JSON.stringify({ ...head, ...known, ...others, ...head, ...error })}\n`);
+    const rest = Object.keys(others).length === 0 ? {} : { fields: others };
+    this.#records.append({ ...head, ...known, ...error, ...rest });
   }
 }
 
-function describe(error: unknown): string {
-  return error instanceof Error ? inspect(error, { depth: 3, breakLength: Number.POSITIVE_INFINITY }) : String(error);
+/** For a log whose records nobody keeps. */
+class Counter implements RecordKeeper {
+  #seq = 0;
+
+  nextSeq(): number {
+    this.#seq += 1;
+    return this.#seq;
+  }
+
+  append(): void {}
 }
 
-function cut(text: string): string {
-  return text.length <= fieldCharactersMax ? text : `${text.slice(0, fieldCharactersMax)}…`;
+type Known = Pick<
+  LogRecord,
+  "requestId" | "processId" | "serviceId" | "moduleId" | "registryId" | "toolId" | "durationMs"
+>;
+
+/** Names that every reader knows, and what they hold. */
+const knownFields: Readonly<Record<keyof Known, "string" | "number">> = {
+  requestId: "string",
+  processId: "number",
+  serviceId: "string",
+  moduleId: "string",
+  registryId: "string",
+  toolId: "string",
+  durationMs: "number",
+};
+
+function sorted(fields: LogFields): { readonly known: Known; readonly others: Record<string, unknown> } {
+  const known: Record<string, unknown> = {};
+  const others: Record<string, unknown> = {};
+  const allowance = { characters: fieldCharactersMax };
+  for (const [name, value] of Object.entries(fields)) {
+    if (value === undefined || name === "error") continue;
+    const loggable = namesSecret(name) ? mask : toLoggable(value, allowance);
+    if (loggable === undefined) continue;
+    const isKnown = Object.hasOwn(knownFields, name) && typeof loggable === knownFields[name as keyof Known];
+    (isKnown ? known : others)[name] = loggable;
+  }
+  return { known, others };
+}
+
+function describe(error: unknown): string {
+  if (error instanceof Error) return inspect(error, { depth: 3, breakLength: Number.POSITIVE_INFINITY });
+  return typeof error === "string" ? error : inspect(error, { depth: 3 });
+}
+
+/** Well-formed, because not every reader takes half a character. */
+function presentable(text: string): string {
+  const kept = text.length <= textCharactersMax ? text : `${text.slice(0, textCharactersMax)}…`;
+  return maskText(kept.toWellFormed());
 }

@@ -2,7 +2,7 @@
  * Which address a request counts for. X-Forwarded-For is believed only as far as trusted proxies wrote it: read from its end, the first
  * address that is no trusted proxy is the client. Other headers of the kind are never believed.
  */
-import { type Address, parseAddress } from "../net/address.ts";
+import { type Address, isLoopback, parseAddress } from "../net/address.ts";
 import { cidrsContain, parseCidrs } from "../net/cidr.ts";
 
 export type ClientAddress = (socketAddress: string | undefined, forwardedFor: string | undefined) => string;
@@ -26,6 +26,18 @@ export function clientAddresses(trusted: readonly string[]): ClientAddress {
     return `ip ${nearest === undefined ? socketAddress : networkOf(nearest)}`;
   };
 }
+
+/** Asked from this machine itself: not by way of a proxy on it, which says so in one of its headers. */
+export function isFromHere(
+  socketAddress: string | undefined,
+  headers: Readonly<Record<string, string | string[] | undefined>>,
+): boolean {
+  if (proxyHeaders.some((name) => headers[name] !== undefined)) return false;
+  const address = parseAddress(socketAddress ?? "");
+  return address !== undefined && isLoopback(address);
+}
+
+const proxyHeaders = ["forwarded", "via", "x-forwarded-for", "x-real-ip"] as const;
 
 function withoutPort(hop: string): string {
   const bracketed = /^\[([^\]]*)\](?::\d+)?$/.exec(hop);

@@ -9,7 +9,8 @@ export const constraint = z
   .max(constraintCharactersMax, { error: `must have at most ${constraintCharactersMax} characters`, abort: true })
   .trim()
   .min(1, "must not be blank")
-  .refine((range) => semver.validRange(range) !== null, "must be a semver range");
+  .refine((range) => semver.validRange(range) !== null, "must be a semver range")
+  .meta({ description: "Semver range of versions to update to; null: the newest", example: "^1.0.0" });
 
 /** The newest of `versions` within the range; pre-releases only when the range names one. Null: none. */
 export function newestWithin(versions: readonly string[], latest: string, range: string | null): string | null {

@@ -11,7 +11,20 @@ import type { ModuleUpdates } from "./module-updates.ts";
 import type { CallContext, Operation, Route } from "./operation.ts";
 import { decodeCursor, type Page, toPage, walk } from "./page.ts";
 import { settingsOperations } from "./settings-rows.ts";
-import { cursor, flag, instant, isoTime, label, page, pageLimit, schemaShape, slug, text, urlText } from "./shapes.ts";
+import {
+  cursor,
+  flag,
+  instant,
+  isoTime,
+  label,
+  moduleIdField,
+  page,
+  pageLimit,
+  schemaShape,
+  slug,
+  text,
+  urlText,
+} from "./shapes.ts";
 import { eachActor } from "./walk-actors.ts";
 
 export interface ModuleOperationsOptions {
@@ -22,53 +35,64 @@ export interface ModuleOperationsOptions {
 
 const moduleType = z.enum(["adapter", "environment"]);
 
-const moduleShape = z.object({
-  id: z.string(),
-  name: z.string(),
-  type: moduleType,
-  description: z.string(),
-  version: z.string(),
-  isBuiltin: z.boolean(),
-  enabled: z.boolean(),
-  missing: z.boolean(),
-  hasIcon: z.boolean(),
-  createdAt: instant,
-  autoUpdate: z.boolean(),
-  autoUpdateConstraint: z.string().nullable(),
-  /** Why it is missing or was given up. */
-  reason: z.string().nullable(),
-  updatedAt: instant,
-});
+const version = z.string().meta({ description: "Semantic version", example: "1.2.0" });
+const autoUpdate = z.boolean().meta({ description: "Takes part in the background update sweep", example: false });
+const autoUpdateConstraint = z
+  .string()
+  .nullable()
+  .meta({ description: "Semver range it is updated within; null: the newest", example: null });
 
-const moduleDetail = moduleShape.extend({
-  source: z.string(),
-  hash: z.string(),
-  previousVersion: z.string().nullable(),
-  configSchema: schemaShape,
-  secretsSchema: schemaShape,
-});
+const moduleShape = z
+  .object({
+    id: z.string().meta({ description: "Identifier", example: "openapi" }),
+    name: z.string().meta({ description: "Name to show", example: "OpenAPI" }),
+    type: moduleType.describe("What it is for"),
+    description: z.string().meta({ description: "What it does", example: "Services described by OpenAPI documents" }),
+    version,
+    isBuiltin: z.boolean().meta({ description: "Bundled with the server", example: true }),
+    enabled: z.boolean().meta({ description: "Whether it is used", example: true }),
+    missing: z.boolean().meta({ description: "Cannot be used here", example: false }),
+    hasIcon: z.boolean().meta({ description: "An icon can be read", example: false }),
+    createdAt: instant.describe("When it was installed"),
+    autoUpdate,
+    autoUpdateConstraint,
+    reason: z.string().nullable().meta({ description: "Why it is missing or was given up", example: null }),
+    updatedAt: instant.describe("Last change of the record"),
+  })
+  .meta({ id: "Module", description: "An installed extension" });
+
+const moduleDetail = moduleShape
+  .extend({
+    source: z.string().meta({ description: "Where it came from", example: "builtin" }),
+    hash: z.string().meta({ description: "SHA-256 of its package, hexadecimal", example: "" }),
+    previousVersion: z.string().nullable().meta({ description: "Version to roll back to", example: null }),
+    configSchema: schemaShape,
+    secretsSchema: schemaShape,
+  })
+  .meta({ id: "ModuleDetail", description: "An installed extension with its schemas" });
 
 export type ModuleRecord = z.infer<typeof moduleShape>;
 type ModuleDetail = z.infer<typeof moduleDetail>;
 
-const byModule = z.object({ moduleId: z.string().min(1) });
+const byModule = z.object({ moduleId: moduleIdField });
 const enabledInput = byModule.extend({ enabled: z.boolean() });
-const updatedShape = z.object({ id: z.string(), updated: z.boolean(), version: z.string() });
-const rolledBackShape = z.object({ id: z.string(), version: z.string() });
-const autoUpdateInput = byModule.extend({ autoUpdate: z.boolean(), constraint: constraint.nullable().default(null) });
-const autoUpdateShape = z.object({ id: z.string(), autoUpdate: z.boolean(), constraint: z.string().nullable() });
+const updatedShape = z.object({ id: moduleIdField, updated: z.boolean().describe("A newer one was taken"), version });
+const rolledBackShape = z.object({ id: moduleIdField, version });
+const autoUpdateInput = byModule.extend({ autoUpdate, constraint: constraint.nullable().default(null) });
+const autoUpdateShape = z.object({ id: moduleIdField, autoUpdate, constraint: autoUpdateConstraint });
 
 const installInput = z
   .object({
-    source: urlText.optional(),
+    source: urlText.optional().describe("URL of a package"),
     hash: z
       .string()
       .regex(/^[0-9a-fA-F]{64}$/, "must be a SHA-256 in hexadecimal")
-      .optional(),
-    registryId: slug.optional(),
-    moduleId: slug.optional(),
-    version: label.optional(),
-    autoUpdate: z.boolean().default(false),
+      .optional()
+      .describe("SHA-256 of the package, hexadecimal; goes with source"),
+    registryId: slug.optional().describe("Registry that has the module; goes with moduleId"),
+    moduleId: slug.optional().describe("Entry of the registry"),
+    version: label.optional().describe("Version to install; absent: the newest within the constraint"),
+    autoUpdate: autoUpdate.default(false),
     constraint: constraint.nullable().default(null),
   })
   .superRefine((input, issue) => {
@@ -80,16 +104,17 @@ const installInput = z
     if ((registryId === undefined) !== (moduleId === undefined)) refuse("moduleId", "and registryId go together");
     if (hash !== undefined && source === undefined) refuse("hash", "goes with source: a registry has its own");
     if (registryId === undefined && input.autoUpdate) refuse("autoUpdate", "needs a registry to update from");
-  });
+  })
+  .meta({ example: { registryId: "community", moduleId: "csv" } });
 
 type InstallInput = z.infer<typeof installInput>;
 
 const listInput = z.object({
-  query: text().optional(),
-  type: moduleType.optional(),
-  isBuiltin: flag.optional(),
-  enabled: flag.optional(),
-  missing: flag.optional(),
+  query: text().optional().describe("Text to find in names and descriptions"),
+  type: moduleType.optional().describe("Only modules of this type"),
+  isBuiltin: flag.optional().describe("Only modules that are, or are not, bundled with the server"),
+  enabled: flag.optional().describe("Only modules that are, or are not, enabled"),
+  missing: flag.optional().describe("Only modules that can, or cannot, be used here"),
   cursor,
   limit: pageLimit,
 });
@@ -146,6 +171,7 @@ export function moduleOperations({ modules, contents, updates }: ModuleOperation
     role: "operator",
     input: installInput,
     output: z.object({ module: moduleDetail }),
+    failures: ["not_found", "conflict", "already_exists", "upstream_failed"],
     idempotent: {},
     extraDeadlineMs: () => moduleInstallMs,
     run: async (input, context) => {
@@ -224,6 +250,7 @@ export function moduleOperations({ modules, contents, updates }: ModuleOperation
     role: "operator",
     input: byModule,
     output: z.object({}),
+    failures: ["conflict"],
     run: async ({ moduleId }, context) => {
       await ask(moduleId, { type: "delete" }, context);
       return {};
@@ -251,7 +278,8 @@ export function moduleOperations({ modules, contents, updates }: ModuleOperation
     route: act("/enabled"),
     role: "operator",
     input: enabledInput,
-    output: z.object({ id: z.string(), enabled: z.boolean() }),
+    output: z.object({ id: moduleIdField, enabled: z.boolean() }),
+    failures: ["conflict", "upstream_failed"],
     run: async ({ moduleId, enabled }, context) => {
       const { type } = await find(moduleId);
       const work = (): Promise<ModuleState> =>
@@ -271,6 +299,7 @@ export function moduleOperations({ modules, contents, updates }: ModuleOperation
     role: "operator",
     input: byModule,
     output: updatedShape,
+    failures: ["conflict", "upstream_failed"],
     extraDeadlineMs: () => moduleInstallMs,
     run: async ({ moduleId }, context) => {
       const state = await find(moduleId);
@@ -287,6 +316,7 @@ export function moduleOperations({ modules, contents, updates }: ModuleOperation
     role: "operator",
     input: byModule,
     output: rolledBackShape,
+    failures: ["conflict", "upstream_failed"],
     extraDeadlineMs: () => moduleInstallMs,
     run: async ({ moduleId }, context) => {
       await find(moduleId);
@@ -302,7 +332,10 @@ export function moduleOperations({ modules, contents, updates }: ModuleOperation
     route: { method: "POST", path: "/modules/reload", body: "fields", status: 200 },
     role: "operator",
     input: z.object({}),
-    output: z.object({ modules: z.int(), faulty: z.int() }),
+    output: z.object({
+      modules: z.int().meta({ description: "Modules there are", example: 6 }),
+      faulty: z.int().meta({ description: "Those that cannot be used", example: 0 }),
+    }),
     extraDeadlineMs: () => moduleInstallMs,
     run: (_, context) => updates.startAll(context),
   };
@@ -315,6 +348,7 @@ export function moduleOperations({ modules, contents, updates }: ModuleOperation
     role: "operator",
     input: autoUpdateInput,
     output: autoUpdateShape,
+    failures: ["conflict"],
     run: async ({ moduleId, autoUpdate, constraint }, context) => {
       const state = await ask(moduleId, { type: "setAutoUpdate", autoUpdate, constraint }, context);
       return { id: moduleId, autoUpdate: state.autoUpdate, constraint: state.autoUpdateConstraint };

@@ -6,6 +6,7 @@
  * field named by `route.answer` (or the whole object), the control plane sends the message.
  */
 import type { z } from "zod";
+import type { FailureKind } from "../errors/failure.ts";
 import { callDeadlineMs } from "../limits.ts";
 import type { Clock } from "../ports/clock.ts";
 
@@ -92,6 +93,11 @@ export interface Operation<Input = unknown, Output = unknown> {
   /** Shape and rules of path, query and body fields together. Path and query fields accept their text form. */
   readonly input: z.ZodType<Input>;
   readonly output: z.ZodType<Output>;
+  /**
+   * For the documents: kinds it may be refused with, besides those that any call may have and those that follow from the row itself (a path
+   * parameter that names nothing, a body, If-Match, an idempotency key).
+   */
+  readonly failures?: readonly FailureKind[];
   /** From the domain form of the protobuf request to `input`, where the two differ (`no_timeout`). */
   fromRpc?(request: Readonly<Record<string, unknown>>): Record<string, unknown>;
   /** Set: an Idempotency-Key is honoured. `find`: what was made under that name since then (epoch ms), where records tell. */
@@ -114,7 +120,10 @@ export interface StreamEvent {
 
 /** A row whose answer goes on: server-sent events over REST, a server stream over gRPC. */
 export interface StreamOperation<Input = unknown, Item = unknown>
-  extends Pick<Operation<Input, Item>, "name" | "summary" | "rpcService" | "role" | "input" | "output" | "fromRpc"> {
+  extends Pick<
+    Operation<Input, Item>,
+    "name" | "summary" | "rpcService" | "role" | "input" | "output" | "failures" | "fromRpc"
+  > {
   readonly route: {
     readonly path: string;
     readonly query?: readonly string[];

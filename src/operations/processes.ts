@@ -34,16 +34,24 @@ export interface ProcessOperationsOptions {
   readonly timeoutMsDefault: number;
 }
 
-const snapshotShape = z.object({
-  id: z.int().positive(),
-  pid: z.int().positive().nullable(),
-  state: z.enum(lifecycleStates),
-  exitState: z.enum(exitStates).nullable(),
-  error: z.string().nullable(),
-  createdAt: instant,
-  completedAt: instant.nullable(),
-  ref: z.string().min(1).optional(),
-});
+const id = z.int().positive().meta({ description: "Stable identifier, kept across restarts", example: 42 });
+
+export const snapshotShape = z
+  .object({
+    id,
+    pid: z.int().positive().nullable().meta({ description: "While in memory; else null", example: 7 }),
+    state: z.enum(lifecycleStates).meta({ description: "Where it is in its life", example: "idle" }),
+    exitState: z.enum(exitStates).nullable().meta({ description: "Null until it has ended", example: "success" }),
+    error: z.string().nullable().meta({ description: "Why the run failed; null when it did not", example: null }),
+    createdAt: instant.describe("When it was created"),
+    completedAt: instant.nullable().describe("When its run ended; null before"),
+    ref: z
+      .string()
+      .min(1)
+      .optional()
+      .meta({ description: "The caller's label, when one was given", example: "nightly" }),
+  })
+  .meta({ id: "Process", description: "A process as it is now" });
 
 export type Snapshot = z.infer<typeof snapshotShape>;
 
@@ -51,7 +59,7 @@ const byId = z.object({ id: processId });
 const answerSnapshot = { field: "process", mediaType: "application/json" } as const;
 const oneProcess = z.object({ process: snapshotShape });
 
-function toSnapshot(state: ProcessState, pid: number | null): Snapshot {
+export function toSnapshot(state: ProcessState, pid: number | null): Snapshot {
   const { id, exitState, error, createdAt, completedAt, ref } = state;
   return {
     id,
@@ -125,7 +133,7 @@ export function processOperations(options: ProcessOperationsOptions): readonly O
     route: { method: "POST", path: "/processes", body: "fields", status: 200 },
     role: "agent",
     input: createInput,
-    output: z.object({ id: z.int().positive() }),
+    output: z.object({ id }),
     idempotent: {
       async find(name, since) {
         const { items } = await processes.list(idempotencyIndex(name), undefined, 1);
@@ -215,6 +223,7 @@ export function processOperations(options: ProcessOperationsOptions): readonly O
     role: "agent",
     input: byId,
     output: oneProcess,
+    failures: ["conflict"],
     run: ({ id }, context) => ask(id, { type: "delete" }, context),
   };
 
@@ -224,8 +233,9 @@ export function processOperations(options: ProcessOperationsOptions): readonly O
     rpcService,
     route: { method: "POST", path: "/processes/{id}/signals/run", body: "fields", status: 200, answer: answerSnapshot },
     role: "agent",
-    input: byId.extend({ force: z.boolean().default(false) }),
+    input: byId.extend({ force: z.boolean().default(false).describe("Replace the results of an earlier run") }),
     output: oneProcess,
+    failures: ["conflict"],
     run: ({ id, force }, context) => withPlace(true, () => ask(id, { type: "run", force }, context)),
   };
 
@@ -243,6 +253,7 @@ export function processOperations(options: ProcessOperationsOptions): readonly O
     role: "agent",
     input: byId,
     output: oneProcess,
+    failures: ["conflict"],
     run: ({ id }, context) => ask(id, { type: "kill" }, context),
   };
 
@@ -260,6 +271,7 @@ export function processOperations(options: ProcessOperationsOptions): readonly O
     role: "agent",
     input: byId,
     output: oneProcess,
+    failures: ["conflict"],
     run: async ({ id }, context) => {
       const { pid } = await find(id);
       const key = String(id);
@@ -283,7 +295,8 @@ export function processOperations(options: ProcessOperationsOptions): readonly O
     },
     role: "agent",
     input: byId.extend({ wait: waitSeconds }),
-    output: z.object({ output: jsonObject }),
+    output: z.object({ output: jsonObject.meta({ description: "What the program put out", example: { total: 3 } }) }),
+    failures: ["conflict"],
     extraDeadlineMs: ({ wait }) => waitMs(wait),
     run: async ({ id, wait }, context) => {
       const { state } = await findIdle(id, wait, context);
@@ -301,7 +314,7 @@ export function processOperations(options: ProcessOperationsOptions): readonly O
     route: textRoute("code"),
     role: "agent",
     input: byId,
-    output: z.object({ code: z.string() }),
+    output: z.object({ code: z.string().meta({ example: "return { total: 1 + 2 };" }) }),
     run: async ({ id }) => {
       await find(id);
       return { code: (await processes.blob(String(id), "code")) ?? "" };
@@ -315,7 +328,7 @@ export function processOperations(options: ProcessOperationsOptions): readonly O
     route: textRoute("stdout"),
     role: "agent",
     input: byId,
-    output: z.object({ stdout: z.string() }),
+    output: z.object({ stdout: z.string().meta({ example: "three pets\n" }) }),
     run: async ({ id }) => ({ stdout: await printed(id, "stdout") }),
   };
 
@@ -326,7 +339,7 @@ export function processOperations(options: ProcessOperationsOptions): readonly O
     route: textRoute("stderr"),
     role: "agent",
     input: byId,
-    output: z.object({ stderr: z.string() }),
+    output: z.object({ stderr: z.string().meta({ example: "no such pet\n" }) }),
     run: async ({ id }) => ({ stderr: await printed(id, "stderr") }),
   };
 
@@ -334,20 +347,34 @@ export function processOperations(options: ProcessOperationsOptions): readonly O
 }
 
 const createInput = z.object({
-  code: text().refine(
-    (code) => code.length <= codeCharactersMax || [...code].length <= codeCharactersMax,
-    `must have at most ${codeCharactersMax} characters`,
-  ),
-  ref: label.optional(),
-  timeoutMs: z.number().positive("must be above 0").nullable().optional(),
-  envConfig: jsonObject.default({}),
-  autorun: z.boolean().default(true),
+  code: text()
+    .refine(
+      (code) => code.length <= codeCharactersMax || [...code].length <= codeCharactersMax,
+      `must have at most ${codeCharactersMax} characters`,
+    )
+    .meta({
+      description: "Source code to stage and run in the active environment",
+      maxLength: codeCharactersMax,
+      example: "return { total: 1 + 2 };",
+    }),
+  ref: label.optional().meta({ description: "A label to find this and related processes by", example: "nightly" }),
+  timeoutMs: z.number().positive("must be above 0").nullable().optional().meta({
+    description: "Milliseconds the run may take; null: without end; absent: the default of the server",
+    example: 5_000,
+  }),
+  envConfig: jsonObject
+    .default({})
+    .meta({ description: "Configuration of this run, handed to the environment", example: {} }),
+  autorun: z.boolean().default(true).describe("When false the process waits in state idle for the run signal"),
 });
 
 const listInput = z.object({
-  ref: label.optional(),
-  state: z.enum(lifecycleStates).optional(),
-  exitState: z.enum([...exitStates, "null"]).optional(),
+  ref: label.optional().meta({ description: "Only processes with this label", example: "nightly" }),
+  state: z.enum(lifecycleStates).optional().describe("Only processes in this state"),
+  exitState: z
+    .enum([...exitStates, "null"])
+    .optional()
+    .describe("Only processes that ended so; null: those that have not ended"),
   cursor,
   limit: pageLimit,
 });

@@ -28,24 +28,44 @@ import {
   registryShape,
   toRegistryRecord,
 } from "./registry-shapes.ts";
-import { browseLimit, cursor, label, page, pageLimit, slug, urlText } from "./shapes.ts";
+import { browseLimit, cursor, label, page, pageLimit, registryIdField, slug, urlText } from "./shapes.ts";
 
 export interface RegistryOperationsOptions extends RegistriesOptions {
   readonly access: Registries;
 }
 
-const byId = z.object({ id: z.string().min(1) });
-const addInput = z.object({ baseUrl: urlText, id: label.pipe(slug).optional(), auth: authSetupInput.optional() });
-const addOutput = registryShape.extend({ auth: outcomeShape.nullable() });
+const byId = z.object({ id: registryIdField });
+const addInput = z.object({
+  baseUrl: urlText.meta({
+    description: "Absolute http or https URL; the well-known document lies under its origin",
+    example: "https://registry.example.com",
+  }),
+  id: label.pipe(slug).optional().meta({
+    description: "In place of the id that the registry advertises",
+    pattern: "^[A-Za-z0-9_-]+$",
+    example: "community",
+  }),
+  auth: authSetupInput.optional(),
+});
+const addOutput = registryShape
+  .extend({ auth: outcomeShape.nullable() })
+  .meta({ id: "AddedRegistry", description: "The registry, and what became of credentials that were given" });
 const listInput = z.object({ cursor, limit: pageLimit });
 /** As it is, blanks and all: a registry's cursor is its own affair. */
 const forwarded = z
   .string()
   .refine((value) => value.trim() !== "", "must not be blank")
+  .meta({ minLength: 1 })
   .optional();
-const browseInput = byId.extend({ query: forwarded, cursor: forwarded, limit: browseLimit });
-const definitionsInput = browseInput.extend({ kind: forwarded });
-const modulesInput = browseInput.extend({ type: z.enum(["adapter", "environment"]).optional() });
+const browseInput = byId.extend({
+  query: forwarded.describe("Free text; what matches is the registry's affair"),
+  cursor: forwarded.describe("The nextCursor of the page before, passed on unchanged"),
+  limit: browseLimit,
+});
+const definitionsInput = browseInput.extend({ kind: forwarded.describe("Kind of definition, passed on") });
+const modulesInput = browseInput.extend({
+  type: z.enum(["adapter", "environment"]).optional().describe("Type of module, passed on"),
+});
 const setAuthInput = z.intersection(byId, authSetupInput);
 
 export function registryOperations(options: RegistryOperationsOptions): readonly Operation[] {
@@ -135,6 +155,7 @@ export function registryOperations(options: RegistryOperationsOptions): readonly
     role: "operator",
     input: addInput,
     output: addOutput,
+    failures: ["already_exists", "conflict", "upstream_failed"],
     idempotent: {},
     fromRpc: (request) => ({ ...request, ...(request.auth === undefined ? {} : { auth: setupFromRpc(request.auth) }) }),
     extraDeadlineMs: () => tokenExchangeMs,
@@ -214,6 +235,7 @@ export function registryOperations(options: RegistryOperationsOptions): readonly
     role: "operator",
     input: byId,
     output: z.object({ registry: registryShape }),
+    failures: ["upstream_failed"],
     run: async ({ id }, context) => {
       access.forget(id);
       const advertisement = await access.advertisement(await access.find(id), context);
@@ -249,6 +271,7 @@ export function registryOperations(options: RegistryOperationsOptions): readonly
     role: "agent",
     input: definitionsInput,
     output: definitionsShape,
+    failures: ["upstream_failed"],
     run: async (input, context) => {
       const { entries, nextCursor } = await browse("definitions", input, context);
       return { definitions: [...entries], nextCursor };
@@ -269,6 +292,7 @@ export function registryOperations(options: RegistryOperationsOptions): readonly
     role: "agent",
     input: modulesInput,
     output: modulesShape,
+    failures: ["upstream_failed"],
     run: async (input, context) => {
       const { entries, nextCursor } = await browse("modules", { ...input, kind: undefined }, context);
       return { modules: [...entries], nextCursor };
@@ -283,6 +307,7 @@ export function registryOperations(options: RegistryOperationsOptions): readonly
     role: "operator",
     input: setAuthInput,
     output: z.object({ auth: outcomeShape }),
+    failures: ["conflict", "upstream_failed"],
     fromRpc: ({ id, auth }) => ({ ...setupFromRpc(auth), id }),
     extraDeadlineMs: () => tokenExchangeMs,
     run: async ({ id, ...setup }, context) => {
@@ -314,6 +339,7 @@ export function registryOperations(options: RegistryOperationsOptions): readonly
     role: "agent",
     input: byId,
     output: authStateShape,
+    failures: ["upstream_failed"],
     run: async ({ id }, context) => {
       const state = await access.find(id);
       const advertisement = await access.advertisement(state, context);

@@ -17,7 +17,10 @@ export interface RegistryIconsOptions {
   readonly access: Registries;
 }
 
-const iconInput = z.object({ id: slug, entryId: slug });
+const iconInput = z.object({
+  id: slug.describe("Slug of the registry"),
+  entryId: slug.meta({ description: "Slug of the entry", example: "petstore" }),
+});
 type IconInput = z.infer<typeof iconInput>;
 
 export function registryIconOperations(options: RegistryIconsOptions): readonly Operation[] {
@@ -29,6 +32,7 @@ export function registryIconOperations(options: RegistryIconsOptions): readonly 
     role: "agent",
     input: iconInput,
     output: iconShape,
+    failures: ["upstream_failed"],
     run: ({ id, entryId }, context) => readIcon(options, { registryId: id, kind, entryId }, context),
   });
   return [

@@ -7,15 +7,22 @@ import { instant, isoTime, slug, text } from "./shapes.ts";
 const authType = z.enum(["apiKey", "oauth2"]);
 const epochMs = z.int();
 
-export const registryShape = z.object({
-  id: slug,
-  baseUrl: z.string(),
-  lastSyncedAt: instant.nullable(),
-  createdAt: instant,
-  updatedAt: instant,
-  authType: authType.nullable(),
-  tokenExpiresAt: epochMs.nullable(),
+const tokenExpiresAt = epochMs.nullable().meta({
+  description: "When the token at hand expires, epoch milliseconds; null without one",
+  example: null,
 });
+
+export const registryShape = z
+  .object({
+    id: slug.min(1).describe("Slug; never changed by a refresh"),
+    baseUrl: z.string().meta({ description: "Normalized absolute URL", example: "https://registry.example.com/" }),
+    lastSyncedAt: instant.nullable().describe("Last successful refresh; null before the first"),
+    createdAt: instant.describe("When it was registered"),
+    updatedAt: instant.describe("Last change of the record"),
+    authType: authType.nullable().meta({ description: "Configured auth method; null for none", example: "apiKey" }),
+    tokenExpiresAt,
+  })
+  .meta({ id: "Registry", description: "A remote catalog" });
 
 export type RegistryRecord = z.infer<typeof registryShape>;
 
@@ -32,24 +39,37 @@ export function toRegistryRecord(state: RegistryState): RegistryRecord {
   };
 }
 
-export const outcomeShape = z.object({
-  type: authType,
-  status: z.enum(["configured", "error"]),
-  headerName: z.string().optional(),
-  tokenExpiresAt: epochMs.optional(),
-  message: z.string().optional(),
-});
+export const outcomeShape = z
+  .object({
+    type: authType,
+    status: z.enum(["configured", "error"]).describe("error: the token exchange failed"),
+    headerName: z.string().optional().describe("Header the key is sent in (apiKey)"),
+    tokenExpiresAt: epochMs.optional().describe("When the token expires, epoch milliseconds (oauth2)"),
+    message: z.string().optional().describe("What failed (status error)"),
+  })
+  .meta({
+    id: "RegistryAuthOutcome",
+    description: "What became of credentials that were given",
+    example: { type: "apiKey", status: "configured", headerName: "X-Api-Key" },
+  });
 
 export type AuthOutcome = z.infer<typeof outcomeShape>;
 
-export const authStateShape = z.object({
-  authType: authType.nullable(),
-  tokenEndpoint: z.string().optional(),
-  headerName: z.string().nullable(),
-  tokenExpiresAt: epochMs.nullable(),
-  availableScopes: z.array(z.object({ id: z.string(), description: z.string() })),
-  configuredScopes: z.array(z.string()),
-});
+export const authStateShape = z
+  .object({
+    authType: authType.nullable().meta({ description: "Null when nothing is configured", example: "apiKey" }),
+    tokenEndpoint: z.string().optional().describe("Pinned token endpoint (oauth2)"),
+    headerName: z
+      .string()
+      .nullable()
+      .meta({ description: "Pinned header name (apiKey); null for oauth2", example: "X-Api-Key" }),
+    tokenExpiresAt,
+    availableScopes: z
+      .array(z.object({ id: z.string(), description: z.string() }))
+      .meta({ description: "Scopes advertised now (oauth2)", example: [] }),
+    configuredScopes: z.array(z.string()).meta({ description: "Scopes that tokens are asked for with", example: [] }),
+  })
+  .meta({ id: "RegistryAuth", description: "Configured auth of a registry, and what it advertises" });
 
 export type AuthState = z.infer<typeof authStateShape>;
 
@@ -58,32 +78,54 @@ const apiKey = z
   .string()
   .min(1, "must not be empty")
   .max(apiKeyBytesMax, `must have at most ${apiKeyBytesMax} characters`)
-  .regex(/^[\x21-\x7e]+$/, "must be visible ASCII characters without blanks or line breaks");
+  .regex(/^[\x21-\x7e]+$/, "must be visible ASCII characters without blanks or line breaks")
+  .meta({ description: "Sent in the header that the registry advertises", example: "k-1234" });
 const credential = text()
   .min(1, "must not be empty")
-  .max(credentialCharactersMax, `must have at most ${credentialCharactersMax} characters`);
+  .max(credentialCharactersMax, `must have at most ${credentialCharactersMax} characters`)
+  .meta({ example: "troupe" });
 
-export const authSetupInput = z.discriminatedUnion("type", [
-  z.object({ type: z.literal("apiKey"), apiKey }),
-  z.object({
-    type: z.literal("oauth2"),
-    clientId: credential,
-    clientSecret: credential,
-    scopes: z.array(credential).max(256).optional(),
-  }),
-]);
+export const authSetupInput = z
+  .discriminatedUnion("type", [
+    z.object({ type: z.literal("apiKey"), apiKey }),
+    z.object({
+      type: z.literal("oauth2"),
+      clientId: credential,
+      clientSecret: credential,
+      scopes: z.array(credential).max(256).optional().describe("Absent: all advertised ones"),
+    }),
+  ])
+  .meta({
+    id: "RegistryAuthSetup",
+    description: "Credentials for the method that the registry advertises",
+    example: { type: "apiKey", apiKey: "k-1234" },
+  });
 
 export type AuthSetup = z.infer<typeof authSetupInput>;
 
-const entryShape = z.object({
-  id: slug,
-  source: z.string(),
-  name: z.string().optional(),
-  description: z.string().optional(),
-  kind: z.string().optional(),
-  type: z.enum(["adapter", "environment"]).optional(),
-  icon: z.object({ url: z.string(), hash: z.string() }).optional(),
-});
+const entryShape = z
+  .object({
+    id: slug.min(1).meta({ description: "Slug of the entry", example: "petstore" }),
+    source: z.string().meta({
+      description: "Absolute URL of the descriptor, on the registry's origin",
+      example: "https://registry.example.com/entries/petstore.json",
+    }),
+    name: z.string().optional().meta({ description: "Name to show", example: "Pet store" }),
+    description: z.string().optional().meta({ description: "What it is", example: "Pets and their owners" }),
+    kind: z.string().min(1).optional().describe("Kind of the definition, with version; definitions only"),
+    type: z.enum(["adapter", "environment"]).optional().describe("Modules only"),
+    icon: z.object({ url: z.string(), hash: z.string() }).optional().describe("Absolute URL, and hash for caching"),
+  })
+  .meta({ id: "RegistryEntry", description: "One item that a registry offers" });
 
-export const definitionsShape = z.object({ definitions: z.array(entryShape), nextCursor: z.string().nullable() });
-export const modulesShape = z.object({ modules: z.array(entryShape), nextCursor: z.string().nullable() });
+const entriesCursor = z
+  .string()
+  .nullable()
+  .meta({ description: "The registry's cursor for the next page; null on the last", example: null });
+
+export const definitionsShape = z
+  .object({ definitions: z.array(entryShape).describe("As the registry gives them"), nextCursor: entriesCursor })
+  .meta({ id: "DefinitionsPage", description: "One page of service definitions" });
+export const modulesShape = z
+  .object({ modules: z.array(entryShape).describe("As the registry gives them"), nextCursor: entriesCursor })
+  .meta({ id: "ModulesPage", description: "One page of modules" });

@@ -10,6 +10,7 @@ import type { CallContext, Operation } from "./operation.ts";
 import { isNewer } from "./releases.ts";
 import { askService, findService, type ServiceActors } from "./service-actors.ts";
 import type { ServiceContents } from "./service-contents.ts";
+import { serviceIdField } from "./shapes.ts";
 
 export interface ServiceUpdateOptions {
   readonly services: ServiceActors;
@@ -17,10 +18,18 @@ export interface ServiceUpdateOptions {
   readonly vault: Vault;
 }
 
-const byService = z.object({ serviceId: z.string().min(1) });
-const updatedShape = z.object({ id: z.string(), updated: z.boolean(), version: z.string() });
+const byService = z.object({ serviceId: serviceIdField });
+const updatedShape = z.object({
+  id: serviceIdField,
+  updated: z.boolean().describe("A newer definition was taken, or the tools were made again"),
+  version: z.string().meta({ description: "Version of the definition", example: "1.2.0" }),
+});
 const autoUpdateInput = byService.extend({ autoUpdate: z.boolean(), constraint: constraint.nullable().default(null) });
-const autoUpdateShape = z.object({ id: z.string(), autoUpdate: z.boolean(), constraint: z.string().nullable() });
+const autoUpdateShape = z.object({
+  id: serviceIdField,
+  autoUpdate: z.boolean(),
+  constraint: z.string().nullable().meta({ description: "As given; null: the newest", example: null }),
+});
 
 export function serviceUpdateOperations(options: ServiceUpdateOptions): readonly Operation[] {
   const { services, contents, vault } = options;
@@ -38,6 +47,7 @@ export function serviceUpdateOperations(options: ServiceUpdateOptions): readonly
     role: "operator",
     input: byService,
     output: updatedShape,
+    failures: ["conflict", "upstream_failed"],
     extraDeadlineMs: () => 3 * documentFetchMs + documentParseMs,
     run: async ({ serviceId }, context) => {
       const state = await find(serviceId);
@@ -55,6 +65,7 @@ export function serviceUpdateOperations(options: ServiceUpdateOptions): readonly
     role: "operator",
     input: byService,
     output: updatedShape,
+    failures: ["conflict", "upstream_failed"],
     extraDeadlineMs: () => documentParseMs,
     run: async ({ serviceId }, context) => {
       const state = await find(serviceId);
@@ -81,6 +92,7 @@ export function serviceUpdateOperations(options: ServiceUpdateOptions): readonly
     role: "operator",
     input: autoUpdateInput,
     output: autoUpdateShape,
+    failures: ["conflict"],
     run: async ({ serviceId, autoUpdate, constraint }, context) => {
       const state = await ask(serviceId, { type: "setAutoUpdate", autoUpdate, constraint }, context);
       return { id: serviceId, autoUpdate: state.autoUpdate, constraint: state.autoUpdateConstraint };

@@ -22,6 +22,7 @@ import {
   page,
   pageLimit,
   schemaShape,
+  serviceIdField,
   text,
   urlText,
 } from "./shapes.ts";
@@ -32,66 +33,80 @@ export interface ServiceOperationsOptions {
   readonly adapters: Adapters;
 }
 
-const serviceShape = z.object({
-  id: z.string(),
-  name: z.string(),
-  summary: z.string(),
-  description: z.string(),
-  version: z.string(),
-  hash: z.string(),
-  source: z.string(),
-  adapter: z.string(),
-  enabled: z.boolean(),
-  stale: z.boolean(),
-  effectivelyEnabled: z.boolean(),
-  hasIcon: z.boolean(),
-  createdAt: instant,
-  updatedAt: instant,
-  autoUpdate: z.boolean(),
-  autoUpdateConstraint: z.string().nullable(),
-});
+const serviceShape = z
+  .object({
+    id: z.string().meta({ description: "Identifier; its name in process code", example: "petstore" }),
+    name: z.string().meta({ description: "Name to show", example: "Pet store" }),
+    summary: z.string().meta({ description: "One line on what it is", example: "Pets and their owners" }),
+    description: z.string().meta({ description: "What it is", example: "Pets and their owners" }),
+    version: z.string().meta({ description: "Version of the definition", example: "1.2.0" }),
+    hash: z.string().meta({ description: "SHA-256 of the definition, hexadecimal", example: "9f86d081884c7d65" }),
+    source: z
+      .string()
+      .meta({ description: "Where the definition came from", example: "https://example.com/pets.json" }),
+    adapter: z.string().meta({ description: "Module that calls it", example: "openapi" }),
+    enabled: z.boolean().meta({ description: "Whether its tools may be called", example: true }),
+    stale: z.boolean().meta({ description: "Its definition cannot be read any more", example: false }),
+    effectivelyEnabled: z.boolean().meta({ description: "Its tools can be called now", example: true }),
+    hasIcon: z.boolean().meta({ description: "An icon can be read", example: false }),
+    createdAt: instant.describe("When it was installed"),
+    updatedAt: instant.describe("Last change of the record"),
+    autoUpdate: z.boolean().meta({ description: "Takes part in the background update sweep", example: false }),
+    autoUpdateConstraint: z
+      .string()
+      .nullable()
+      .meta({ description: "Semver range it is updated within; null: the newest", example: null }),
+  })
+  .meta({ id: "Service", description: "An installed integration" });
 
 export type ServiceRecord = z.infer<typeof serviceShape>;
 
-const serviceDetail = serviceShape.extend({ configSchema: schemaShape, secretsSchema: schemaShape });
-const byService = z.object({ serviceId: z.string().min(1) });
+const serviceDetail = serviceShape
+  .extend({ configSchema: schemaShape, secretsSchema: schemaShape })
+  .meta({ id: "ServiceDetail", description: "An installed integration with its schemas" });
+const byService = z.object({ serviceId: serviceIdField });
 
 const createInput = z.object({
-  id: label.optional(),
-  adapter: label.optional(),
-  url: urlText.optional(),
-  definition: z.union([z.string().min(1), jsonObject]).optional(),
-  registryId: label.optional(),
-  definitionId: label.optional(),
-  version: label.optional(),
-  autoUpdate: z.boolean().default(false),
+  id: label.optional().describe("A name in process code; absent: made from the definition"),
+  adapter: label.optional().describe("Module to call it with; absent: the one that reads the definition"),
+  url: urlText.optional().describe("Where to read the definition"),
+  definition: z
+    .union([z.string().min(1), jsonObject])
+    .optional()
+    .describe("The definition itself, as text or JSON"),
+  registryId: label.optional().describe("Registry that has the definition; goes with definitionId"),
+  definitionId: label.optional().describe("Entry of the registry"),
+  version: label.optional().describe("Version to install; absent: the newest within the constraint"),
+  autoUpdate: z.boolean().default(false).describe("Take part in the background update sweep; needs a registry"),
   constraint: constraint.nullable().default(null),
 });
 
 /** One source, and an id that means something in process code. */
-const checkedCreateInput = createInput.superRefine((input, issue) => {
-  const { id, url, definition, registryId, definitionId } = input;
-  const sources = [url, definition, registryId ?? definitionId].filter((source) => source !== undefined);
-  const problems = [
-    sources.length === 1
-      ? undefined
-      : ["url", "or definition, or registryId with definitionId, must be given, and only one of them"],
-    (registryId === undefined) === (definitionId === undefined)
-      ? undefined
-      : ["definitionId", "and registryId go together"],
-    registryId === undefined && input.autoUpdate ? ["autoUpdate", "needs a registry to update from"] : undefined,
-    id === undefined ? undefined : ["id", serviceIdProblem(id)],
-  ];
-  for (const [field, message] of problems.filter((problem) => problem !== undefined)) {
-    if (field !== undefined && message !== undefined) issue.addIssue({ code: "custom", path: [field], message });
-  }
-});
+const checkedCreateInput = createInput
+  .superRefine((input, issue) => {
+    const { id, url, definition, registryId, definitionId } = input;
+    const sources = [url, definition, registryId ?? definitionId].filter((source) => source !== undefined);
+    const problems = [
+      sources.length === 1
+        ? undefined
+        : ["url", "or definition, or registryId with definitionId, must be given, and only one of them"],
+      (registryId === undefined) === (definitionId === undefined)
+        ? undefined
+        : ["definitionId", "and registryId go together"],
+      registryId === undefined && input.autoUpdate ? ["autoUpdate", "needs a registry to update from"] : undefined,
+      id === undefined ? undefined : ["id", serviceIdProblem(id)],
+    ];
+    for (const [field, message] of problems.filter((problem) => problem !== undefined)) {
+      if (field !== undefined && message !== undefined) issue.addIssue({ code: "custom", path: [field], message });
+    }
+  })
+  .meta({ example: { id: "petstore", url: "https://example.com/pets.json" } });
 
 const listInput = z.object({
-  query: text().optional(),
-  enabled: flag.optional(),
-  adapter: z.string().min(1).optional(),
-  stale: flag.optional(),
+  query: text().optional().describe("Text to find in ids, names and descriptions"),
+  enabled: flag.optional().describe("Only services that are, or are not, enabled"),
+  adapter: z.string().min(1).optional().describe("Only services called by this module"),
+  stale: flag.optional().describe("Only services whose definition cannot, or can, be read"),
   cursor,
   limit: pageLimit,
 });
@@ -139,7 +154,8 @@ export function serviceOperations(options: ServiceOperationsOptions): readonly O
     route: { method: "POST", path: "/services", body: "fields", status: 201 },
     role: "operator",
     input: checkedCreateInput,
-    output: z.object({ id: z.string() }),
+    output: z.object({ id: serviceIdField }),
+    failures: ["not_found", "conflict", "already_exists", "upstream_failed"],
     idempotent: {},
     extraDeadlineMs: () => 3 * documentFetchMs + documentParseMs,
     run: async (input, context) => {
@@ -225,7 +241,8 @@ export function serviceOperations(options: ServiceOperationsOptions): readonly O
     route: { method: "POST", path: "/services/{serviceId}/enabled", body: "fields", status: 200 },
     role: "operator",
     input: enabledInput,
-    output: z.object({ id: z.string(), enabled: z.boolean() }),
+    output: z.object({ id: serviceIdField, enabled: z.boolean() }),
+    failures: ["conflict", "upstream_failed"],
     run: async ({ serviceId, enabled }, context) => {
       const state = await find(serviceId);
       if (enabled && adapters.get(state.adapter) === undefined) {

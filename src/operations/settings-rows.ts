@@ -10,7 +10,7 @@ import {
   secretsOf,
 } from "../actors/configured.ts";
 import type { CallContext, Operation, Route } from "./operation.ts";
-import { jsonObject, schemaShape } from "./shapes.ts";
+import { jsonObject, moduleIdField, schemaShape, serviceIdField } from "./shapes.ts";
 
 export interface SettingsRowsOptions {
   readonly noun: "Service" | "Module";
@@ -27,8 +27,37 @@ export interface SettingsRowsOptions {
   ): Promise<Configured>;
 }
 
-const configShape = z.object({ config: jsonObject, outdated: z.array(z.string()) });
-const secretsShape = z.object({ present: z.array(z.string()), outdated: z.array(z.string()) });
+const outdated = z
+  .array(z.string())
+  .meta({ description: "Pointers to stored values that the schema no longer defines", example: [] });
+const configShape = z
+  .object({
+    config: jsonObject.meta({ description: "The stored configuration", example: { timeoutMs: 5_000 } }),
+    outdated,
+  })
+  .meta({ id: "Configuration" });
+const secretsShape = z
+  .object({
+    present: z.array(z.string()).meta({ description: "Pointers to secrets that have a value", example: ["/apiKey"] }),
+    outdated,
+  })
+  .meta({ id: "SecretsPresence", description: "Which secrets have a value; never the values" });
+/** Checked where the patch is applied; here for the documents. */
+const patchShape = z.array(
+  z.unknown().meta({
+    id: "JsonPatchOperation",
+    description: "RFC 6902",
+    type: "object",
+    required: ["op", "path"],
+    properties: {
+      op: { type: "string", enum: ["add", "remove", "replace", "move", "copy", "test"] },
+      path: { type: "string", description: "JSON Pointer (RFC 6901)" },
+      from: { type: "string", description: "JSON Pointer (RFC 6901), for move and copy" },
+      value: { description: "For add, replace and test" },
+    },
+    example: { op: "add", path: "/timeoutMs", value: 5_000 },
+  }),
+);
 const patchBody = { field: "patch", mediaTypes: ["application/json", "application/json-patch+json"] } as const;
 
 /** The id under `idField`; for patches also `patch` and `ifMatch`. */
@@ -36,8 +65,8 @@ type Input = Readonly<Record<string, unknown>>;
 
 export function settingsOperations({ noun, idField, path, find, ask }: SettingsRowsOptions): readonly Operation[] {
   const rpcService = `${noun}Service`;
-  const byId = z.object({ [idField]: z.string().min(1) });
-  const patchInput = byId.extend({ patch: z.array(z.unknown()) });
+  const byId = z.object({ [idField]: noun === "Service" ? serviceIdField : moduleIdField });
+  const patchInput = byId.extend({ patch: patchShape });
   const configPatchInput = patchInput.extend({ ifMatch: z.string().optional() });
   const idOf = (input: Input): string => String(input[idField]);
   const read = (below: string): Route => ({ method: "GET", path: `${path}${below}`, body: "none", status: 200 });
@@ -75,6 +104,7 @@ export function settingsOperations({ noun, idField, path, find, ask }: SettingsR
     role: "operator",
     input: configPatchInput,
     output: configShape,
+    failures: ["conflict", "upstream_failed"],
     run: async (input, context) => {
       const { patch, ifMatch } = input as { readonly patch: unknown[]; readonly ifMatch?: string };
       return configOf(await ask(idOf(input), { type: "patchConfig", patch, ifMatch }, context));
@@ -111,6 +141,7 @@ export function settingsOperations({ noun, idField, path, find, ask }: SettingsR
     role: "operator",
     input: patchInput,
     output: secretsShape,
+    failures: ["conflict", "upstream_failed"],
     run: async (input, context) => {
       const { patch } = input as { readonly patch: unknown[] };
       return secretsOf(await ask(idOf(input), { type: "patchSecrets", patch, ticket: randomUUID() }, context));

@@ -9,6 +9,7 @@ import {
   pageLimitMax,
   registrySlugCharactersMax,
   urlCharactersMax,
+  waitSecondsMax,
 } from "../limits.ts";
 
 /** Path and query fields arrive as text over REST and as numbers over gRPC. Plain digits only, so nothing else is a number. */
@@ -22,7 +23,7 @@ const notAnId = "must be an integer above 0";
 export const processId = fromDigits(
   /^[1-9][0-9]*$/,
   z.number(notAnId).int(notAnId).positive(notAnId).max(Number.MAX_SAFE_INTEGER, notAnId),
-);
+).meta({ description: "Id of the process", example: 42 });
 
 /** A page size: digits, at least 1; larger ones are clamped to the most we serve. */
 export const pageLimit = fromDigits(
@@ -30,9 +31,13 @@ export const pageLimit = fromDigits(
   z
     .number("must be plain digits")
     .min(1, "must be at least 1")
-    .transform((limit) => Math.min(limit, pageLimitMax))
+    .overwrite((limit) => Math.min(limit, pageLimitMax))
     .default(pageLimitDefault),
-);
+).meta({
+  description: `Items on a page; more than ${pageLimitMax} counts as ${pageLimitMax}`,
+  type: "integer",
+  maximum: pageLimitMax,
+});
 
 const browseRange = `must be an integer from 1 to ${browseLimitMax}`;
 
@@ -45,25 +50,30 @@ export const browseLimit = fromDigits(
     .min(1, browseRange)
     .max(browseLimitMax, browseRange)
     .default(browseLimitDefault),
-);
+).describe("Entries on a page; the registry may ignore it");
 
 /** Ids of registries and their entries. */
 export const slug = z
   .string()
   .max(registrySlugCharactersMax, `must have at most ${registrySlugCharactersMax} characters`)
-  .regex(/^[A-Za-z0-9_-]+$/, "must be letters, digits, _ or -");
+  .regex(/^[A-Za-z0-9_-]+$/, "must be letters, digits, _ or -")
+  .meta({ example: "community" });
 
 /** Checked by `page.ts`, which tells apart what is wrong; here only the type and a bound on what is looked at. */
 export const cursor = z
   .string()
   .max(cursorCharactersMax * 2)
-  .optional();
+  .optional()
+  .meta({ description: "The nextCursor of the page before; absent: the first page", maxLength: cursorCharactersMax });
 
 /** Seconds to wait for a process to become idle; longer waits are shortened. */
 export const waitSeconds = fromDigits(
   /^[0-9]+$/,
   z.number("must be plain digits").min(0, "must not be negative").optional(),
-);
+).meta({
+  description: `Seconds to wait until the process is idle; more than ${waitSecondsMax} counts as that`,
+  type: "integer",
+});
 
 /** A boolean in a query is spelled true or false, in any case; over gRPC it is a boolean. */
 export const flag = z.preprocess(
@@ -90,18 +100,29 @@ export const urlText = text()
   .min(1, "must not be blank")
   .max(urlCharactersMax, `must have at most ${urlCharactersMax} characters`);
 
-export const instant = z.iso.datetime();
+export const instant = z.iso.datetime().meta({ example: "2026-11-28T09:30:00.000Z" });
+
+/** Path fields with the id of a record. */
+export const serviceIdField = z.string().min(1).meta({ description: "Id of the service", example: "petstore" });
+export const moduleIdField = z.string().min(1).meta({ description: "Id of the module", example: "openapi" });
+export const registryIdField = z.string().min(1).meta({ description: "Slug of the registry", example: "community" });
 
 export function page<Item extends z.ZodType>(
   item: Item,
 ): z.ZodObject<{ items: z.ZodArray<Item>; nextCursor: z.ZodNullable<z.ZodString>; hasMore: z.ZodBoolean }> {
-  return z.object({ items: z.array(item), nextCursor: z.string().nullable(), hasMore: z.boolean() });
+  return z.object({
+    items: z.array(item).describe("Matching records"),
+    nextCursor: z.string().nullable().meta({ description: "Null when there are no more items", example: null }),
+    hasMore: z.boolean().meta({ description: "When true, nextCursor is a valid cursor", example: false }),
+  });
 }
 
 export const jsonObject = z.record(z.string(), z.unknown());
 
 /** A JSON Schema. */
-export const schemaShape = z.union([jsonObject, z.boolean()]);
+export const schemaShape = z
+  .union([jsonObject, z.boolean()])
+  .meta({ id: "JsonSchema", description: "A JSON Schema, draft 2020-12 or draft-07", example: { type: "object" } });
 
 /** ISO-8601 with milliseconds. Dates are costly to format, and many records are of the same seconds. */
 export function isoTime(epochMs: number): string {

@@ -8,6 +8,7 @@ import { Failure } from "../errors/failure.ts";
 import { toSnakeCase } from "../json/snake-case.ts";
 import type { Adapters, HydratedService } from "../ports/adapter.ts";
 import type { Hydrations } from "../ports/hydrations.ts";
+import type { ObserveToolCall } from "../ports/metrics.ts";
 import type { Vault } from "../ports/vault.ts";
 import type { Catalogue, ServiceTools } from "./catalogue.ts";
 import { findService, type ServiceActors } from "./service-actors.ts";
@@ -18,6 +19,7 @@ export interface ToolCallsOptions {
   readonly adapters: Adapters;
   readonly hydrations: Hydrations;
   readonly vault: Vault;
+  readonly observe?: ObserveToolCall | undefined;
 }
 
 export interface ToolRequest {
@@ -39,9 +41,19 @@ export class ToolCalls {
   }
 
   /** Rejects with Failure; the gates close in this order: unknown, stale, disabled, parameters, adapter. */
-  async call({ serviceId, toolId: spelled, parameters, spelling, timeoutMs, signal }: ToolRequest): Promise<unknown> {
+  call(request: ToolRequest): Promise<unknown> {
+    const { observe } = this.#options;
+    if (observe === undefined) return this.#call(request);
+    return observe(request, (through) => this.#call(request, through));
+  }
+
+  async #call(
+    { serviceId, toolId: spelled, parameters, spelling, timeoutMs, signal }: ToolRequest,
+    through?: (adapterId: string) => void,
+  ): Promise<unknown> {
     const { services, catalogue } = this.#options;
     const state = await findService(services, serviceId);
+    through?.(state.adapter);
     const tools = await catalogue.toolsOf(state);
     const toolId = tools.has(spelled) || spelling === undefined ? spelled : this.#meant(state, tools, spelled);
     if (!tools.has(toolId)) throw new Failure("not_found", `Service "${serviceId}" has no tool "${toolId}"`);
@@ -63,8 +75,15 @@ export class ToolCalls {
     throw new Failure("invalid_request", `Tool "${spelled}" of service "${id}" may be ${all}: call it by its exact id`);
   }
 
+  async #planOf(serviceId: string): Promise<string> {
+    const plan = await this.#options.services.blob(serviceId, "plan");
+    // Between reading its record and this, somebody has deleted it.
+    if (plan === undefined) throw new Failure("not_found", `There is no service "${serviceId}"`);
+    return plan;
+  }
+
   async #ready(state: ServiceState): Promise<HydratedService> {
-    const { adapters, hydrations, vault, services } = this.#options;
+    const { adapters, hydrations, vault } = this.#options;
     if (adapters.get(state.adapter) === undefined) {
       throw new Failure(
         "unavailable",
@@ -74,7 +93,7 @@ export class ToolCalls {
     const current = hydrations.current(state.id, state.generation);
     if (current !== undefined) return current;
     try {
-      return await hydrations.hydrate(hydrationRequest(state, vault, () => services.blob(state.id, "plan")));
+      return await hydrations.hydrate(hydrationRequest(state, vault, () => this.#planOf(state.id)));
     } catch (error) {
       // A change that could not be made ready leaves the former settings serving.
       const former = hydrations.latest(state.id);

@@ -9,7 +9,7 @@ import type { CallContext, Operation } from "./operation.ts";
 import { decodeCursor, encodeCursor, type Page } from "./page.ts";
 import { findService, type ServiceActors } from "./service-actors.ts";
 import { isEffectivelyEnabled } from "./services.ts";
-import { cursor, flag, page, pageLimit, schemaShape, text } from "./shapes.ts";
+import { cursor, flag, page, pageLimit, schemaShape, serviceIdField, text } from "./shapes.ts";
 import type { ToolCalls } from "./tool-calls.ts";
 import { queryWords, score } from "./tool-search.ts";
 
@@ -23,27 +23,37 @@ export interface ToolOperationsOptions {
   readonly toolTimeoutMs: number;
 }
 
-const toolShape = z.object({
-  serviceId: z.string(),
-  id: z.string(),
-  name: z.string(),
-  summary: z.string(),
-  description: z.string(),
-  enabled: z.boolean(),
-  effectivelyEnabled: z.boolean(),
-});
+const toolShape = z
+  .object({
+    serviceId: z.string().meta({ description: "Service it belongs to", example: "petstore" }),
+    id: z.string().meta({ description: "Identifier within the service", example: "listPets" }),
+    name: z.string().meta({ description: "Name to show", example: "listPets" }),
+    summary: z.string().meta({ description: "One line on what it does", example: "List pets" }),
+    description: z.string().meta({ description: "What it does", example: "Pets by tag, newest first" }),
+    enabled: z.boolean().meta({ description: "Whether it may be called", example: true }),
+    effectivelyEnabled: z.boolean().meta({ description: "It can be called now", example: true }),
+  })
+  .meta({ id: "Tool", description: "One thing a service can be asked to do" });
 
 type ToolRecord = z.infer<typeof toolShape>;
 
-const toolDetail = toolShape.extend({ inputSchema: schemaShape, outputSchema: schemaShape });
-const byTool = z.object({ serviceId: z.string().min(1), toolId: z.string().min(1) });
+const toolDetail = toolShape
+  .extend({ inputSchema: schemaShape, outputSchema: schemaShape })
+  .meta({ id: "ToolDetail", description: "A tool with the schemas of its parameters and its result" });
+const toolIdField = z.string().min(1).meta({ description: "Id of the tool", example: "listPets" });
+const byTool = z.object({ serviceId: serviceIdField, toolId: toolIdField });
 const enabledInput = byTool.extend({ enabled: z.boolean() });
-const invokeInput = byTool.extend({ parameters: z.unknown().optional() });
+const invokeInput = byTool.extend({
+  parameters: z
+    .unknown()
+    .optional()
+    .meta({ description: "What the tool's inputSchema asks for", example: { query: { tags: ["calm"] } } }),
+});
 
 const listInput = z.object({
-  serviceId: z.string().min(1).optional(),
-  query: text().optional(),
-  enabled: flag.optional(),
+  serviceId: z.string().min(1).optional().describe("Only tools of this service"),
+  query: text().optional().describe("Words to rank by: name, summary, description and parameter names are searched"),
+  enabled: flag.optional().describe("Only tools that are, or are not, enabled"),
   cursor,
   limit: pageLimit,
 });
@@ -88,7 +98,12 @@ export function toolOperations(options: ToolOperationsOptions): readonly Operati
     if (adapter === undefined) throw new Failure("unavailable", `Adapter "${service.adapter}" is missing or disabled`);
     const plan = {
       hash: service.planHash,
-      load: async () => (await services.blob(service.id, "plan")) ?? "",
+      load: async () => {
+        const plan = await services.blob(service.id, "plan");
+        // Between reading its record and this, somebody has deleted it.
+        if (plan === undefined) throw new Failure("not_found", `There is no service "${service.id}"`);
+        return plan;
+      },
     };
     return adapter.describe(plan, tool.id);
   }
@@ -166,6 +181,7 @@ export function toolOperations(options: ToolOperationsOptions): readonly Operati
     role: "agent",
     input: listInput,
     output: page(toolShape),
+    failures: ["not_found"],
     run: (input) => {
       const words = queryWords(input.query ?? "");
       return words.length === 0 ? listInOrder(input) : listRanked(input, words);
@@ -186,6 +202,7 @@ export function toolOperations(options: ToolOperationsOptions): readonly Operati
     role: "agent",
     input: byTool,
     output: z.object({ tool: toolDetail }),
+    failures: ["upstream_failed"],
     run: async ({ serviceId, toolId }) => {
       const found = await find(serviceId, toolId);
       const schemas = await describe(found);
@@ -206,7 +223,8 @@ export function toolOperations(options: ToolOperationsOptions): readonly Operati
     },
     role: "agent",
     input: byTool,
-    output: z.object({ docs: z.string() }),
+    output: z.object({ docs: z.string().meta({ example: "# petstore.listPets\n" }) }),
+    failures: ["upstream_failed"],
     run: async ({ serviceId, toolId }) => {
       const found = await find(serviceId, toolId);
       const { id, name, summary, description } = found.tool;
@@ -222,7 +240,7 @@ export function toolOperations(options: ToolOperationsOptions): readonly Operati
     route: { method: "POST", path: "/tools/{serviceId}/{toolId}/enabled", body: "fields", status: 200 },
     role: "operator",
     input: enabledInput,
-    output: z.object({ serviceId: z.string(), id: z.string(), enabled: z.boolean() }),
+    output: z.object({ serviceId: serviceIdField, id: toolIdField, enabled: z.boolean() }),
     run: async ({ serviceId, toolId, enabled }, context) => {
       await find(serviceId, toolId);
       await services.ask(serviceId, { type: "setToolEnabled", toolId, enabled }, { deadline: context.deadline });
@@ -237,7 +255,10 @@ export function toolOperations(options: ToolOperationsOptions): readonly Operati
     route: { method: "POST", path: "/tools/{serviceId}/{toolId}/invoke", body: "fields", status: 200 },
     role: "agent",
     input: invokeInput,
-    output: z.object({ result: z.unknown() }),
+    output: z.object({
+      result: z.unknown().meta({ description: "What the tool answered", example: { status: 200, body: [] } }),
+    }),
+    failures: ["conflict", "upstream_failed"],
     extraDeadlineMs: () => toolTimeoutMs,
     run: async ({ serviceId, toolId, parameters }, context: CallContext) => {
       const { signal } = context;
@@ -258,7 +279,8 @@ export function toolOperations(options: ToolOperationsOptions): readonly Operati
     },
     role: "agent",
     input: z.object({}),
-    output: z.object({ docs: z.string() }),
+    output: z.object({ docs: z.string().meta({ example: "# Writing process code\n" }) }),
+    failures: ["upstream_failed"],
     run: async () => ({ docs: await environment().docs() }),
   };
 

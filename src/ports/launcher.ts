@@ -24,6 +24,36 @@ export interface RunResult {
   readonly output: string;
   readonly stdout: string;
   readonly stderr: string;
+  /** What was recorded of the run, as JSON text of an array of `RunEvent`. */
+  readonly events: string;
+}
+
+/** One tool call, as its caller's followers see it. */
+export interface ToolCallEvent {
+  /** Counts the calls of one run. */
+  readonly callId: number;
+  readonly serviceId: string;
+  readonly toolId: string;
+  readonly state: "started" | "ok" | "failed";
+  /** Kind of the failure. */
+  readonly code?: string;
+  readonly durationMs?: number;
+}
+
+/** What happened in a run, as it is recorded: how it was queued and how it ended is in the record of its process. */
+export type RunEvent =
+  | { readonly kind: "state"; readonly state: "running" | "terminating" }
+  | { readonly kind: "stdout" | "stderr"; readonly text: string }
+  | { readonly kind: "toolCall"; readonly toolCall: ToolCallEvent }
+  /** From here on what is printed and called is not recorded: it would be more than is kept. */
+  | { readonly kind: "truncated" };
+
+/** One recording for all who follow: whoever reads it keeps a position, and nothing else. */
+export interface Recording {
+  /** In order; it grows at its end while the run executes, and what is in it stays as it is. */
+  readonly events: readonly RunEvent[];
+  /** JSON text of the output once the run has ended; nothing is recorded after that. */
+  readonly output: string | undefined;
 }
 
 export interface Launcher {
@@ -41,4 +71,8 @@ export interface Launcher {
   knows(run: RunIdentity): boolean;
   /** What an executing run has printed so far. */
   live(run: RunIdentity): { readonly stdout: string; readonly stderr: string } | undefined;
+  /** What an executing run has done so far. Whoever holds it may go on reading when the run has ended. */
+  recording(run: RunIdentity): Recording | undefined;
+  /** Calls `wake` once, when the next event of the run is recorded or the run ends. The answer forgets it. */
+  onRecorded(run: RunIdentity, wake: () => void): () => void;
 }

@@ -1,16 +1,26 @@
 /** What a cell needs of the system around it. */
 import type { Clock } from "../ports/clock.ts";
 import type { Commit, Outcome, Store, Write } from "../ports/store.ts";
+import type { Tracing } from "../ports/tracing.ts";
 import type { Cell } from "./cell.ts";
 import type { DeadLetterReason } from "./dead-letters.ts";
 import type { Deadlines } from "./deadlines.ts";
 import type { Envelope } from "./envelope.ts";
 import type { Address, AnyKind } from "./kind.ts";
 
+/** Of the cells of one kind, since the start. */
+export interface KindTally {
+  turns: number;
+  crashes: number;
+  restarts: number;
+}
+
 export interface CellHost {
   readonly clock: Clock;
   readonly store: Store;
   readonly deadlines: Deadlines;
+  /** Absent: nobody collects traces. */
+  readonly tracing: Tracing | undefined;
   /** Called when a waiting caller has its answer. */
   readonly forgetDeadline: (envelope: Envelope) => void;
   random(): number;

@@ -13,7 +13,7 @@ import { type Failure, isFailure } from "../errors/failure.ts";
 import { callDeadlineMs, commandIdsKeptMax, mailboxMessagesMax } from "../limits.ts";
 import type { Outcome, StoredRecord, Write } from "../ports/store.ts";
 import * as failures from "./cell-failures.ts";
-import type { CellHost } from "./cell-host.ts";
+import type { CellHost, KindTally } from "./cell-host.ts";
 import { planCommit } from "./commit-plan.ts";
 import { type AskOptions, Envelope } from "./envelope.ts";
 import { recordKey } from "./keys.ts";
@@ -21,6 +21,7 @@ import type { Address, AnyKind, Self, Step } from "./kind.ts";
 import { type AnsweredCommand, decodeRecord } from "./record.ts";
 import { backoff, judgeCrash } from "./supervision.ts";
 import { Tickets } from "./tickets.ts";
+import { traceTurn } from "./traced-turn.ts";
 
 export type CellPhase = "loading" | "ready" | "turning" | "restarting" | "parked" | "gone";
 
@@ -41,6 +42,7 @@ export class Cell {
   restarts = 0;
   lastError: string | undefined;
   readonly #host: CellHost;
+  readonly #tally: KindTally;
   #revision = 0;
   #commands: readonly AnsweredCommand[] = [];
   #queue: Envelope[] = [];
@@ -53,8 +55,9 @@ export class Cell {
   #owes = false;
   #whenQuiet: (() => void)[] | undefined;
 
-  constructor(host: CellHost, kind: AnyKind, address: Address, pid: number) {
+  constructor(host: CellHost, kind: AnyKind, tally: KindTally, address: Address, pid: number) {
     this.#host = host;
+    this.#tally = tally;
     this.kind = kind;
     this.address = address;
     this.pid = pid;
@@ -90,6 +93,7 @@ export class Cell {
     const { commandId } = options;
     let step: Step<unknown, unknown> | undefined;
     if (this.phase === "ready" && this.#queue.length === 0 && commandId === undefined) {
+      this.#tally.turns += 1;
       try {
         step = this.kind.decide(this.state, message, this.#host.clock.now());
       } catch (error) {
@@ -106,6 +110,7 @@ export class Cell {
     return new Promise((resolve, reject) => {
       const deadline = options.deadline ?? this.#host.clock.monotonic() + callDeadlineMs;
       const envelope = new Envelope(message, deadline, commandId, resolve, reject, this.#host.forgetDeadline);
+      envelope.place = this.#host.tracing?.current();
       if (step === undefined) this.#accept(envelope, false);
       else {
         this.#take(envelope, step);
@@ -119,6 +124,7 @@ export class Cell {
     this.used = true;
     const envelope = new Envelope(message, Number.POSITIVE_INFINITY);
     envelope.isReport = ownReport;
+    envelope.place = this.#host.tracing?.current();
     this.#accept(envelope, ownReport);
   }
 
@@ -225,6 +231,7 @@ export class Cell {
       return;
     }
     let step: Step<unknown, unknown>;
+    this.#tally.turns += 1;
     try {
       step = this.kind.decide(this.state, envelope.message, this.#host.clock.now());
     } catch (error) {
@@ -242,10 +249,13 @@ export class Cell {
     }
     this.phase = "turning";
     this.#awaitDeadline(envelope);
-    void this.#persist(envelope, step);
+    const { tracing } = this.#host;
+    if (tracing === undefined) void this.#persist(envelope, step);
+    else void traceTurn(tracing, this.address, envelope, () => this.#persist(envelope, step));
   }
 
-  async #persist(envelope: Envelope, step: Step<unknown, unknown>): Promise<void> {
+  /** Answers with what went wrong, for the trace. */
+  async #persist(envelope: Envelope, step: Step<unknown, unknown>): Promise<string | undefined> {
     let outcome: Outcome;
     let commands = this.#commands;
     try {
@@ -269,18 +279,18 @@ export class Cell {
     } catch (error) {
       if (this.#hasLeft()) {
         envelope.refuse(isFailure(error) ? error : failures.crashed(error));
-        return;
+        return "stopped";
       }
       // A Failure of the store (full queue, failing): nothing was written.
       if (isFailure(error) && envelope.isReport) {
         this.#reportAgain(envelope);
-        return;
+        return error.kind;
       }
       this.phase = "ready";
       envelope.refuse(isFailure(error) ? error : failures.crashed(error));
       if (!isFailure(error)) this.#crash(error, envelope.message);
       this.#endTurn();
-      return;
+      return isFailure(error) ? error.kind : "internal";
     }
     if (outcome === "ok") {
       this.#adopt(step.state, commands, step.state === null ? 0 : this.#revision + 1);
@@ -288,9 +298,10 @@ export class Cell {
       this.#host.committed(this.address, this.state);
       this.#answerAndAct(envelope, step);
       this.#endTurn();
-      return;
+      return undefined;
     }
     this.#refusedByStore(outcome, envelope);
+    return outcome;
   }
 
   #endTurn(): void {
@@ -371,6 +382,7 @@ export class Cell {
 
   /** `message`: the one that was being handled, and is dropped; undefined when an effect crashed. */
   #crash(error: unknown, message: unknown): void {
+    this.#tally.crashes += 1;
     this.#host.crashed(this.address, error);
     this.lastError = failures.messageOf(error);
     if (message !== undefined) this.#host.deadLetter(this.address, "crashed", message);
@@ -388,6 +400,7 @@ export class Cell {
   #restartAfter(delayMs: number): void {
     this.phase = "restarting";
     this.restarts++;
+    this.#tally.restarts += 1;
     this.#tickets.refuseAll(failures.restarted(this.address));
     this.#host.clock.after(delayMs, () => {
       if (this.phase === "restarting") void this.#load();

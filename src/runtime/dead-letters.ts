@@ -38,7 +38,8 @@ export class DeadLetters {
   }
 }
 
-function messageType(message: unknown): string {
+/** Never its contents: they may hold secrets. */
+export function messageType(message: unknown): string {
   if (typeof message === "object" && message !== null && "type" in message && typeof message.type === "string") {
     return message.type;
   }

@@ -1,5 +1,6 @@
 /** One message on its way to an actor, and the caller who may be waiting for the answer. */
 import { Failure } from "../errors/failure.ts";
+import type { TracePlace } from "../ports/tracing.ts";
 import type { Expiring } from "./deadlines.ts";
 import { type Address, addressText } from "./kind.ts";
 
@@ -24,6 +25,8 @@ export class Envelope implements Expiring {
   conflicts = 0;
   /** What an effect learned, told to its own actor. */
   isReport = false;
+  /** Where in a trace it was sent from: its turn may come while another message is handled. */
+  place: TracePlace | undefined;
   #settled = false;
 
   /** Without `resolve` it is a tell: nobody waits. */

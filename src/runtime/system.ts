@@ -6,10 +6,12 @@ import { Failure } from "../errors/failure.ts";
 import { passivateIdleMs, residentActorsMax } from "../limits.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
+import type { ActorCensus } from "../ports/metrics.ts";
 import type { Commit, Outcome, Store, Write } from "../ports/store.ts";
+import type { Tracing } from "../ports/tracing.ts";
 import { Actors } from "./actors.ts";
 import { Cell } from "./cell.ts";
-import type { CellHost } from "./cell-host.ts";
+import type { CellHost, KindTally } from "./cell-host.ts";
 import { type DeadLetterReason, DeadLetters } from "./dead-letters.ts";
 import { Deadlines } from "./deadlines.ts";
 import { type AskOptions, type Envelope, refuseCycle } from "./envelope.ts";
@@ -23,6 +25,7 @@ export interface SystemOptions {
   readonly store: Store;
   readonly clock: Clock;
   readonly log: Log;
+  readonly tracing?: Tracing | undefined;
   /** In [0, 1), for backoff jitter. */
   readonly random?: () => number;
   readonly residentMax?: number;
@@ -41,6 +44,7 @@ interface Registered {
   readonly sequence: Sequence | undefined;
   /** By key, least recently woken first: passivation walks from the front. */
   readonly cells: Map<string, Cell>;
+  readonly tally: KindTally;
 }
 
 export type Watcher = (state: unknown) => void;
@@ -57,6 +61,7 @@ export class System implements CellHost {
   readonly clock: Clock;
   readonly deadlines: Deadlines;
   readonly deadLetters = new DeadLetters();
+  readonly tracing: Tracing | undefined;
   readonly random: () => number;
   readonly #log: Log;
   readonly #residentMax: number;
@@ -72,6 +77,7 @@ export class System implements CellHost {
     this.store = options.store;
     this.clock = options.clock;
     this.#log = options.log;
+    this.tracing = options.tracing;
     this.random = options.random ?? Math.random;
     this.#residentMax = options.residentMax ?? residentActorsMax;
     this.#idleMs = options.idleMs ?? passivateIdleMs;
@@ -96,7 +102,13 @@ export class System implements CellHost {
   ): Actors<State, Message> {
     const any = kind as unknown as AnyKind;
     const sequence = kind.sequenced === true ? new Sequence() : undefined;
-    this.#kinds.set(kind.name, { kind: any, ports, sequence, cells: new Map() });
+    this.#kinds.set(kind.name, {
+      kind: any,
+      ports,
+      sequence,
+      cells: new Map(),
+      tally: { turns: 0, crashes: 0, restarts: 0 },
+    });
     return new Actors<State, Message>(this, any, sequence);
   }
 
@@ -222,6 +234,19 @@ export class System implements CellHost {
     return count;
   }
 
+  /** A walk over the resident actors that allocates nothing for each: for whoever asks every few seconds. */
+  census(): readonly ActorCensus[] {
+    return [...this.#kinds].map(([kind, { cells, tally }]) => {
+      let parked = 0;
+      let mailboxDepthMax = 0;
+      for (const cell of cells.values()) {
+        if (cell.phase === "parked") parked += 1;
+        if (cell.mailboxDepth > mailboxDepthMax) mailboxDepthMax = cell.mailboxDepth;
+      }
+      return { kind, resident: cells.size, parked, mailboxDepthMax, ...tally };
+    });
+  }
+
   kindOf(address: Address): AnyKind {
     return this.#known(address).kind;
   }
@@ -299,7 +324,7 @@ export class System implements CellHost {
       throw new Failure("unavailable", "The server is shutting down", { retryAfterSeconds: 1 });
     }
     if (resident !== undefined) return resident;
-    const cell = new Cell(this, known.kind, address, ++this.#lastPid);
+    const cell = new Cell(this, known.kind, known.tally, address, ++this.#lastPid);
     known.cells.set(address.key, cell);
     const tooMany = this.residentCount - this.#residentMax;
     if (tooMany > 0) this.#passivate(known.cells, tooMany);

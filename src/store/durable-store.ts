@@ -18,6 +18,7 @@ import {
 } from "../limits.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
+import type { StoreMetrics } from "../ports/metrics.ts";
 import type { Commit, Entry, Outcome, Range, Store, StoredRecord, StoreHealth } from "../ports/store.ts";
 import { type BatchPlan, planBatch } from "./batch-plan.ts";
 import { CommitQueue, type QueuedCommit } from "./commit-queue.ts";
@@ -35,6 +36,7 @@ export interface DurableStoreOptions {
   readonly format: Format;
   readonly clock: Clock;
   readonly log: Log;
+  readonly metrics?: StoreMetrics | undefined;
 }
 
 /** Counters for tests, benchmarks and the operator. */
@@ -162,7 +164,10 @@ export class DurableStore implements Store {
       const commits = queued.map(({ commit }) => commit);
       plan = planBatch(commits, this.epoch, await this.#currentRevisions(commits));
       if (plan.operations.length > 0) {
+        const { clock, metrics } = this.#options;
+        const begun = clock.monotonic();
         await this.#reopening.database.batchSynced(plan.operations);
+        metrics?.synced(queued.length, clock.monotonic() - begun);
         this.#counters.syncs += 1;
       }
     } catch (error) {

@@ -101,7 +101,7 @@ async function openError(folder: string, error: unknown): Promise<StoreOpenError
  * Opening rewrites the logs as tables and starts a new manifest. A disk without room for that would cost the handle that can
  * still be read, so the same amount is written and removed first.
  */
-async function proveRoom(folder: string): Promise<void> {
+export async function proveRoom(folder: string): Promise<void> {
   const names = await readdir(folder);
   const logs = names.filter((name) => /^(MANIFEST-\d+|\d+\.log)$/.test(name));
   const sizes = await Promise.all(logs.map(async (name) => (await stat(join(folder, name))).size));

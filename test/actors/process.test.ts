@@ -30,6 +30,7 @@ const result = (ending: RunResult["ending"], more: Partial<RunResult> = {}): Run
   output: '{"a":1}',
   stdout: "out",
   stderr: "",
+  events: "[]",
   ...more,
 });
 
@@ -245,7 +246,7 @@ describe("a process", () => {
 
   it("clears its results in the step that queues it again", () => {
     const step = processKind.decide(states.finished ?? null, { type: "run", force: true }, now);
-    expect(step.blobs).toEqual({ output: null, stdout: null, stderr: null });
+    expect(step.blobs).toEqual({ output: null, stdout: null, stderr: null, events: null });
     expect(step.state).toMatchObject({ run: 2, exitState: null, error: null, completedAt: null });
   });
 

@@ -8,7 +8,15 @@ import { silentLog } from "../runtime/stage.ts";
 import { openMemoryStore } from "../store/memory-store.ts";
 
 const day = 86_400_000;
-const result: RunResult = { ending: "success", reason: null, error: null, output: "{}", stdout: "", stderr: "" };
+const result: RunResult = {
+  ending: "success",
+  reason: null,
+  error: null,
+  output: "{}",
+  stdout: "",
+  stderr: "",
+  events: "[]",
+};
 
 /** Runs whatever it is given, at once. */
 const instantLauncher: Launcher = {
@@ -19,6 +27,8 @@ const instantLauncher: Launcher = {
   stop() {},
   knows: () => false,
   live: () => undefined,
+  recording: () => undefined,
+  onRecorded: () => () => {},
 };
 
 async function openProcesses(keepMs: number | null) {

@@ -69,6 +69,23 @@ describe("no process is left behind", () => {
     await expect.poll(() => isAlive(pid), { timeout: 10_000 }).toBe(false);
   });
 
+  test("a closed adapter starts none, also for those who came before and still wait for a plan or a document", async () => {
+    const own = await openMcpBench({ stdioCommands: [command] });
+    const { plan } = await bench.adapter.define({ text: JSON.stringify(discovered) });
+    const loaded = Promise.withResolvers<string>();
+    const slow = { hash: "slow", load: () => loaded.promise };
+    const hydrate = () => own.adapter.hydrate({ serviceId: "s", plan: slow, config: {}, secrets: {} });
+    const discover = () => own.discover({ document: discovered });
+    const waiting = [hydrate(), discover()];
+    const outcomes = Promise.allSettled(waiting);
+    await own.close();
+    loaded.resolve(plan);
+    const refused = { status: "rejected", reason: { kind: expect.stringMatching(/^(unavailable|cancelled)$/) } };
+    expect(await outcomes).toMatchObject([refused, refused]);
+    await expect(hydrate()).rejects.toMatchObject({ kind: "unavailable" });
+    await expect(discover()).rejects.toMatchObject({ kind: "unavailable" });
+  });
+
   test("more processes than allowed are refused", async () => {
     const hurried = await openMcpBench({ stdioCommands: ["sleep"], clock: hurriedClock });
     const outcomes = await Promise.allSettled(

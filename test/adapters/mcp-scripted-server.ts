@@ -6,6 +6,8 @@ export interface Message {
   readonly method: string;
   readonly id?: number;
   readonly params: { readonly cursor?: string; readonly name?: string; readonly protocolVersion?: string };
+  /** The session it was sent in. */
+  readonly session: string | undefined;
 }
 
 /** Returns the result of a request, or answers by itself and returns undefined. */
@@ -15,6 +17,8 @@ export interface ScriptedServer {
   readonly url: string;
   script: Script;
   readonly messages: Message[];
+  /** Sessions that were ended with a DELETE. */
+  readonly ended: (string | undefined)[];
   close(): Promise<void>;
 }
 
@@ -39,11 +43,13 @@ export async function openScriptedServer(): Promise<ScriptedServer> {
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
+    const session = request.headers["mcp-session-id"] as string | undefined;
+    if (request.method === "DELETE") scripted.ended.push(session);
     if (request.method !== "POST") {
-      response.writeHead(405).end();
+      response.writeHead(request.method === "DELETE" ? 200 : 405).end();
       return;
     }
-    const message = JSON.parse(Buffer.concat(chunks).toString()) as Message;
+    const message: Message = { ...JSON.parse(Buffer.concat(chunks).toString()), session };
     scripted.messages.push(message);
     if (message.id === undefined) {
       response.writeHead(202).end();
@@ -57,6 +63,7 @@ export async function openScriptedServer(): Promise<ScriptedServer> {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
     script: withTools([]),
     messages: [],
+    ended: [],
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
@@ -74,7 +81,7 @@ export function send(
   response: ServerResponse,
   status: number,
   type: string,
-  body: string,
+  body: string | Buffer,
   more: object = {},
 ): undefined {
   response.writeHead(status, { "content-type": type, ...more }).end(body);

@@ -41,6 +41,34 @@ describe("an answer that repeats the token", () => {
   });
 });
 
+describe("a secret of several spellings", () => {
+  const key = "-----BEGIN KEY-----\nMIIBVgIBADANBgkqhkiG9w0B\nAQEFAASCAUAwggE8AgEAAkEA\n-----END KEY-----";
+  const quoted = 'pass"word\\with-everything';
+  test.each<readonly [string, string, readonly Buffer[]]>([
+    ["line by line", key, [Buffer.from(`${key}\n`)]],
+    ["with other ends of lines", key, [Buffer.from(`${key.replaceAll("\n", "\r\n")}\r\n`)]],
+    ["as JSON", key, [Buffer.from(`${JSON.stringify({ key })}\n`)]],
+    ["as JSON with quotes in it", quoted, [Buffer.from(`${JSON.stringify({ quoted })}\n`)]],
+    ["in two writes that meet in a character", "geheimnis-ä-geheimnis", splitIn("geheimnis-ä-geheimnis\n", "ä")],
+  ])("written %s gives none of it away", (_, secret, chunks) => {
+    const address = { kind: "stdio", command: "server", args: [], env: {} } as const;
+    const target = targetOf(address, {}, { env: { TOKEN: secret } });
+    const log = recordingLog();
+    const stderr = new StderrLog({ address, target, clock: realClock, log });
+    for (const chunk of chunks) stderr.push(chunk);
+    const written = log.lines.map(({ message }) => message).join("\n");
+    expect(written).toContain("***");
+    expect(written).not.toMatch(/MIIB|AQEF|word|geheimnis/);
+  });
+
+  /** In the middle of the character. */
+  function splitIn(text: string, character: string): Buffer[] {
+    const bytes = Buffer.from(text);
+    const at = bytes.indexOf(character) + 1;
+    return [bytes.subarray(0, at), bytes.subarray(at)];
+  }
+});
+
 describe("standard error that repeats a secret", () => {
   test.each([
     ["at the cut of a line", [`${"x".repeat(mcpLogLineCharactersMax - 10)}${long}\n`]],

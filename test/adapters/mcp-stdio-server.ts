@@ -28,6 +28,15 @@ async function serve(): Promise<void> {
     server.registerTool("new", { inputSchema: { a: z.number() } }, () => said("new"));
     return said("changed");
   });
+  server.registerTool("say", { inputSchema: { line: z.string(), times: z.number() } }, ({ line, times }) => {
+    out(`${line}\n`.repeat(times));
+    return said("said");
+  });
+  // Too long for an argument.
+  server.registerTool("list", { inputSchema: { items: z.number() } }, ({ items }) => {
+    out(`{"jsonrpc":"2.0","id":"x","result":[${"[],".repeat(items)}0]}\n`);
+    return said("listed");
+  });
   if (mode === "greet") out("Welcome!\n\n");
   if (mode === "flood-stderr") setInterval(() => process.stderr.write(`noise ${"x".repeat(100)}\n`.repeat(1_000)), 1);
   if (mode === "flood-stdout") {

@@ -207,6 +207,34 @@ describe("servers that flood", () => {
     service.close?.();
   });
 
+  test.each([
+    ["pings", '{"jsonrpc":"2.0","id":"p","method":"ping"}'],
+    ["requests that nobody serves", '{"jsonrpc":"2.0","id":"p","method":"roots/list","params":{"a":1}}'],
+    ["answers nobody waits for", '{"jsonrpc":"2.0","id":9999,"result":{}}'],
+    ["errors nobody waits for", '{"jsonrpc":"2.0","id":9999,"error":{"code":1,"message":"x"}}'],
+    ["changes of its tools", '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'],
+  ])("thousands of %s are no trouble, and no lines in the log", async (_, line) => {
+    const { call, service } = await installed("honest");
+    const before = bench.lines.length;
+    const turned = measureLongestTurn();
+    expect(text(await call("say", { line, times: 3_000 }))).toBe("said");
+    expect(turned()).toBeLessThan(1_000);
+    expect(bench.lines.slice(before).filter(({ event }) => event !== "mcp-stderr").length).toBeLessThan(2);
+    service.close?.();
+  });
+
+  test("a message of millions of values ends the session unread, and the next call gets a new one", async () => {
+    const { call, service } = await installed("honest");
+    const turned = measureLongestTurn();
+    await expect(call("list", { items: 3_000_000 })).rejects.toMatchObject({
+      kind: "upstream_failed",
+      message: expect.stringMatching(/sent what is too much to read: More than \d+ values in one answer/),
+    });
+    expect(turned()).toBeLessThan(1_000);
+    expect(await call("add", { a: 1, b: 2 })).toMatchObject({ isError: false });
+    service.close?.();
+  });
+
   test("one that does not read is written to within bounds, then given up", async () => {
     const { call, service } = await installed("deaf");
     await call("environment");

@@ -3,6 +3,7 @@ import { type ControlPlane, openControlPlane } from "../../src/control-plane/con
 import { type Gateway, type GatewayOptions, openGateway } from "../../src/gateway/gateway.ts";
 import { openAuthentication, parseApiKeys } from "../../src/operations/authentication.ts";
 import type { Readiness } from "../../src/operations/call.ts";
+import type { StreamOperation } from "../../src/operations/operation.ts";
 import { parseRateLimits, RateLimits } from "../../src/operations/rate-limits.ts";
 import type { Clock } from "../../src/ports/clock.ts";
 import type { Log, LogFields, LogLevel } from "../../src/ports/log.ts";
@@ -77,6 +78,9 @@ export interface TwoFacesOptions {
   /** Absent: nothing is limited. */
   readonly rateLimits?: string;
   readonly trustedProxies?: readonly string[];
+  readonly streams?: readonly StreamOperation[];
+  readonly streamsMax?: number;
+  readonly clock?: Clock;
 }
 
 function rateLimitsOf(text: string | undefined): RateLimits | undefined {
@@ -92,6 +96,8 @@ export async function openTwoFaces(options: TwoFacesOptions = {}): Promise<TwoFa
   const rateLimits = rateLimitsOf(options.rateLimits);
   const shared = {
     operations: domain.operations,
+    streams: options.streams,
+    streamsMax: options.streamsMax,
     authentication: openAuthentication(parseApiKeys(options.keys ?? "").keys, realClock, rateLimits !== undefined),
     rateLimits,
     trustedProxies: options.trustedProxies,
@@ -99,7 +105,7 @@ export async function openTwoFaces(options: TwoFacesOptions = {}): Promise<TwoFa
     port: 0,
     allowedHosts: options.allowedHosts ?? [],
     corsOrigins: options.corsOrigins ?? [],
-    clock: realClock,
+    clock: options.clock ?? realClock,
     log,
     readiness,
   };

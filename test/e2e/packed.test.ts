@@ -81,6 +81,7 @@ async function install(archive: string, modules: string): Promise<void> {
 test("the archive holds what runs, its types and its papers, and neither sources nor tests", () => {
   const expected = ["package.json", "README.md", "LICENSE", "dist/main.js", "dist/sdk/sdk.d.ts", "dist/sdk/testkit.js"];
   const guest = "dist/executor/python/guest/zygote.py";
+  expect(packed).toContain("dist/client/client.d.ts");
   expect(packed).toEqual(expect.arrayContaining([...expected, guest, "proto/troupe/v1/service.proto"]));
   expect(packed.filter((path) => /^(src|test)\/|\.test\.|[^d]\.ts$/.test(path))).toEqual([]);
 });
@@ -93,12 +94,13 @@ test("troupe --version says the version of the package", async () => {
 test("the entries of the package are its exports, and nothing else of it can be imported", async () => {
   const script = `
     const found = [];
-    for (const name of ["troupe/sdk", "troupe/sdk/testkit", "troupe", "troupe/dist/main.js"])
+    for (const name of ["troupe/client", "troupe/sdk", "troupe/sdk/testkit", "troupe", "troupe/dist/main.js"])
       found.push(await import(name).then((entry) => Object.keys(entry).sort().join(), (error) => error.code));
     console.log(JSON.stringify(found));`;
   const { stdout } = await run(process.execPath, ["--input-type=module", "--eval", script], inApp());
   const refused = "ERR_PACKAGE_PATH_NOT_EXPORTED";
-  expect(JSON.parse(stdout)).toEqual(["", "checkModule,requireSoundModule", refused, refused]);
+  const client = "ProcessExitState,ProcessState,TroupeError,createTroupeClient";
+  expect(JSON.parse(stdout)).toEqual([client, "", "checkModule,requireSoundModule", refused, refused]);
 });
 
 test("a module that the command writes fits its types, and its tests pass with the test kit", async () => {

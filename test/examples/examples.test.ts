@@ -98,9 +98,13 @@ const scripts: Readonly<Record<string, readonly [snapshot: object, output: objec
   "05-timeout.sh": [{ state: "idle", exitState: "timeout" }, { reached: "the loop" }],
 };
 
+const clients: Readonly<Record<string, string>> = {
+  "06-client.ts": '{ answer: 42 } thinking\nno error\nnot_found There is no service "nobody"\n',
+};
+
 test("every example is run here", async () => {
   const files = (await readdir(folder)).filter((file) => /^\d\d-/.test(file)).sort();
-  expect(files).toEqual([...Object.keys(programs), ...Object.keys(scripts)].sort());
+  expect(files).toEqual([...Object.keys(programs), ...Object.keys(scripts), ...Object.keys(clients)].sort());
 });
 
 test.each(Object.entries(programs))("the program %s ends as it says", async (file, [options, outcome]) => {
@@ -116,3 +120,10 @@ test.each(Object.entries(scripts))(
     expect(answers.map((line) => JSON.parse(line))).toMatchObject([snapshot, output]);
   },
 );
+
+test.each(Object.entries(clients))("the client %s prints what it says", async (file, printed) => {
+  // The condition leads from the package's name to these sources, where a user has the built ones.
+  const args = ["--conditions=troupe-source", `${folder}${file}`];
+  const env = { ...process.env, TROUPE_GRPC_URL: `http://${server.grpc}` };
+  expect((await promisify(execFile)(process.execPath, args, { env })).stdout).toBe(printed);
+});

@@ -104,6 +104,12 @@ describe("the run queue", () => {
       output: '{"x":1}',
       stdout: "ab",
       stderr: "!",
+      events: JSON.stringify([
+        { kind: "state", state: "running" },
+        { kind: "stdout", text: "a" },
+        { kind: "stderr", text: "!" },
+        { kind: "stdout", text: "b" },
+      ]),
     });
   });
 
@@ -181,6 +187,66 @@ describe("the run queue", () => {
     run.events.toolCall({ callId: 1, serviceId: "s", toolId: "t", parameters: {} });
     run.end();
     expect(signal?.aborted).toBe(true);
+  });
+
+  it("records what a run did, in order, and whoever holds the recording may read on when the run has ended", async () => {
+    const { queue, execute, clock, results } = openQueue({
+      callTool: async ({ toolId }) => {
+        await new Promise<void>((resolve) => clock.after(20, resolve));
+        if (toolId === "bad") throw new Failure("not_found", "There is no such tool");
+        return "secret answer";
+      },
+    });
+    const run = execute(1);
+    const recording = queue.recording({ processId: 1, run: 1 });
+    run.events.stdout("before");
+    run.events.toolCall({ callId: 1, serviceId: "s", toolId: "good", parameters: { secret: true } });
+    run.events.toolCall({ callId: 2, serviceId: "s", toolId: "bad", parameters: {} });
+    await clock.advance(20);
+    queue.stop({ processId: 1, run: 1 });
+    run.end({ kind: "stopped", output: '{"x":1}' });
+    const call = (callId: number, toolId: string, more: object) => ({
+      kind: "toolCall",
+      toolCall: { callId, serviceId: "s", toolId, ...more },
+    });
+    expect(recording?.events).toEqual([
+      { kind: "state", state: "running" },
+      { kind: "stdout", text: "before" },
+      call(1, "good", { state: "started" }),
+      call(2, "bad", { state: "started" }),
+      call(1, "good", { state: "ok", durationMs: 20 }),
+      call(2, "bad", { state: "failed", code: "not_found", durationMs: 20 }),
+      { kind: "state", state: "terminating" },
+    ]);
+    expect(recording?.output).toBe('{"x":1}');
+    expect(JSON.parse(results.get(1)?.events ?? "")).toEqual(recording?.events);
+    expect(queue.recording({ processId: 1, run: 1 })).toBeUndefined();
+  });
+
+  it("wakes whoever waits for a run once: when it begins, with what it does, and when it ends", () => {
+    const { queue, execute } = openQueue();
+    const woken: string[] = [];
+    const wait = (name: string) => queue.onRecorded({ processId: 1, run: 1 }, () => woken.push(name));
+    wait("begins");
+    wait("forgotten")();
+    const run = execute(1);
+    expect(woken).toEqual(["begins"]);
+    wait("prints");
+    run.events.stdout("a");
+    run.events.stdout("b");
+    wait("ends");
+    run.end();
+    expect(woken).toEqual(["begins", "prints", "ends"]);
+  });
+
+  it("stops a run that was told to stop after it was admitted and before it executes", () => {
+    const { queue, enqueue, execute } = openQueue();
+    enqueue(1);
+    queue.stop({ processId: 1, run: 1 });
+    const run = execute(1);
+    expect(run.stops).toBe(1);
+    expect(queue.recording({ processId: 1, run: 1 })?.events.at(-1)).toEqual({ kind: "state", state: "terminating" });
+    expect(execute(2).stops).toBe(0);
   });
 
   it("drains: nobody is admitted any more, and it is done when the last run has ended", async () => {

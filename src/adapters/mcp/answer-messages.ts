@@ -3,17 +3,13 @@
  * (progress, log lines, pings and other requests of the server, strange events) is for clients that listen while a call runs; it is
  * passed over before anything is made of it, so that a server can send what it likes and hold nobody up.
  */
-import {
-  isJSONRPCErrorResponse,
-  isJSONRPCResultResponse,
-  type JSONRPCErrorResponse,
-  type JSONRPCResultResponse,
-  type RequestId,
-} from "@modelcontextprotocol/sdk/types.js";
-import { mcpEventsReadMax } from "../../limits.ts";
+import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
+import { mcpEventLinesMax, mcpEventsReadMax } from "../../limits.ts";
+import { JsonBudget, readForeignJson } from "./foreign-json.ts";
+import { toolsChangedMethod, toServerMessage } from "./server-message.ts";
 
 export interface AnswerMessages {
-  readonly response: JSONRPCResultResponse | JSONRPCErrorResponse | undefined;
+  readonly response: JSONRPCMessage | undefined;
   readonly toolsChanged: boolean;
 }
 
@@ -22,94 +18,89 @@ export function essence(contentType: string): string {
   return (contentType.split(";", 1)[0] ?? "").trim().toLowerCase();
 }
 
-/** Throws SyntaxError for what is not JSON, and Error for what is not of the protocol's form. */
-export function answerMessages(contentType: string, text: string, id: RequestId): AnswerMessages {
+/** Throws SyntaxError for what is not JSON, and Error for what is too much or not of the protocol's form. */
+export function answerMessages(contentType: string, text: string, id: unknown): AnswerMessages {
   switch (essence(contentType)) {
     case "application/json":
-      return fromJson(JSON.parse(text), id);
+      return chosen(messagesInJson(text), id);
     case "text/event-stream":
-      return fromEvents(text, id);
+      return chosen(messagesInEvents(text), id);
     default:
       throw new Error(`Unexpected content type: ${contentType}`);
   }
 }
 
-function fromJson(body: unknown, id: RequestId): AnswerMessages {
-  const messages: readonly unknown[] = Array.isArray(body) ? body : [body];
-  if (messages.length > 0 && !messages.some(isMessage)) throw formless();
-  return chosen(messages, id);
-}
-
-function fromEvents(text: string, id: RequestId): AnswerMessages {
-  const messages: unknown[] = [];
-  let read = 0;
-  for (const data of eventData(text)) {
-    if (!mayMatter.test(data)) continue;
-    if (++read > mcpEventsReadMax) throw new Error(`Its answer has more than ${mcpEventsReadMax} events`);
-    try {
-      messages.push(JSON.parse(data));
-    } catch {
-      // A stray event beside the answer.
-    }
+/** One message, or (until protocol version 2025-03-26) a list of them. */
+function messagesInJson(text: string): unknown[] {
+  const body = readForeignJson(text);
+  const messages = (Array.isArray(body) ? body : [body]).map(toServerMessage);
+  if (messages.length > 0 && messages.every((message) => message === undefined)) {
+    throw new Error("The MCP server's answer is not of the protocol's form");
   }
-  return chosen(messages, id);
+  return messages;
 }
 
-const mayMatter = /"(?:result|error|notifications\/tools\/list_changed)"/;
-
-/** The first that answers `id`. */
-function chosen(messages: readonly unknown[], id: RequestId): AnswerMessages {
-  const toolsChanged = messages.some((message) => isMessage(message) && message.method === toolsChangedMethod);
-  for (const message of messages) {
-    if (!isMessage(message) || message.id !== id || "method" in message) continue;
-    if (isJSONRPCResultResponse(message) || isJSONRPCErrorResponse(message)) return { response: message, toolsChanged };
-    throw formless();
+function messagesInEvents(text: string): unknown[] {
+  const events = eventData(text).filter((data) => names.some((name) => data.includes(name)));
+  if (events.length > mcpEventsReadMax) {
+    throw new Error(`The MCP server's answer has more than ${mcpEventsReadMax} events that may be the response`);
   }
-  return { response: undefined, toolsChanged };
+  const budget = new JsonBudget();
+  return events.map((data) => readEvent(data, budget));
 }
 
-export const toolsChangedMethod = "notifications/tools/list_changed";
+/** Without one of these a text is nothing that matters. */
+const names = ['"result"', '"error"', `"${toolsChangedMethod}"`];
 
-function isMessage(message: unknown): message is Readonly<Record<string, unknown>> {
-  return typeof message === "object" && message !== null && "jsonrpc" in message && message.jsonrpc === "2.0";
+/** Undefined for a stray event beside the answer. */
+function readEvent(data: string, budget: JsonBudget): unknown {
+  try {
+    return toServerMessage(readForeignJson(data, budget));
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
 }
 
-function formless(): Error {
-  return new Error("The MCP server's answer is not of the protocol's form");
+/** Of several responses to one request the first counts. */
+function chosen(messages: readonly unknown[], id: unknown): AnswerMessages {
+  const known = messages.filter((message) => typeof message === "object") as JSONRPCMessage[];
+  return {
+    response: known.find((message) => !("method" in message) && message.id === id),
+    toolsChanged: known.some((message) => "method" in message && message.method === toolsChangedMethod),
+  };
 }
 
 /** Data of the events of type `message` (WHATWG HTML, 9.2). An event that was not finished by a blank line is not one. */
-export function* eventData(stream: string): Generator<string> {
-  let data: string | undefined;
+function eventData(stream: string): string[] {
+  const found: string[] = [];
+  let data: string[] = [];
   let type = "";
-  for (let at = stream.startsWith("\uFEFF") ? 1 : 0; at < stream.length; ) {
-    const end = lineEnd(stream, at);
-    if (end === stream.length) return;
-    if (end === at) {
-      if (data !== undefined && data !== "" && (type === "" || type === "message")) yield data;
-      data = undefined;
+  for (const line of lines(stream)) {
+    if (line === "") {
+      if (type === "" || type === "message") found.push(data.join("\n"));
+      data = [];
       type = "";
-    } else if (stream.startsWith("data", at)) {
-      const value = fieldValue(stream, at + "data".length, end);
-      if (value !== undefined) data = data === undefined ? value : `${data}\n${value}`;
-    } else if (stream.startsWith("event", at)) {
-      type = fieldValue(stream, at + "event".length, end) ?? type;
+      continue;
     }
-    at = stream.startsWith("\r\n", end) ? end + 2 : end + 1;
+    const colon = line.indexOf(":");
+    const field = colon < 0 ? line : line.slice(0, colon);
+    const value = colon < 0 ? "" : line.slice(line[colon + 1] === " " ? colon + 2 : colon + 1);
+    if (field === "data") data.push(value);
+    else if (field === "event") type = value;
   }
+  return found;
 }
 
-function lineEnd(stream: string, from: number): number {
-  for (let at = from; at < stream.length; at += 1) {
-    const character = stream.charCodeAt(at);
-    if (character === 10 || character === 13) return at;
+/** Without what stands after the last end of a line. */
+function* lines(stream: string): Generator<string> {
+  const ends = /\r\n|\n|\r/g;
+  let from = stream.startsWith("\uFEFF") ? 1 : 0;
+  let count = 0;
+  for (let end = ends.exec(stream); end !== null; end = ends.exec(stream)) {
+    count += 1;
+    if (count > mcpEventLinesMax) throw new Error(`The MCP server's answer has more than ${mcpEventLinesMax} lines`);
+    yield stream.slice(from, end.index);
+    from = ends.lastIndex;
   }
-  return stream.length;
-}
-
-/** What stands between the name of a field and the end of its line; undefined when the name goes on. */
-function fieldValue(stream: string, from: number, end: number): string | undefined {
-  if (from === end) return "";
-  if (stream[from] !== ":") return undefined;
-  return stream.slice(stream[from + 1] === " " ? from + 2 : from + 1, end);
 }

@@ -3,9 +3,11 @@
  * is being opened share it. A server that cannot be reached, or ends right after its start, is tried again after waits that double; the
  * first time at once.
  */
+import { z } from "zod";
 import { Failure } from "../../errors/failure.ts";
-import { mcpConnectMs, mcpReconnectMaxMs, mcpReconnectMinMs } from "../../limits.ts";
+import { mcpConnectMs, mcpPageBytesMax, mcpReconnectMaxMs, mcpReconnectMinMs } from "../../limits.ts";
 import { toFailure } from "./failures.ts";
+import { HttpRefusal } from "./http-refusal.ts";
 import { shownServer } from "./server-address.ts";
 import { Session, type SessionParts } from "./session.ts";
 import type { Target } from "./settings.ts";
@@ -16,6 +18,8 @@ export class Connection {
   #session: Promise<Session> | undefined;
   /** What the promise has resolved to, while it is in use. */
   #current: Session | undefined;
+  /** Lost at the server, but still waited in. */
+  readonly #retired = new Set<Session>();
   #faults = 0;
   #lastFault: Failure | undefined;
   /** By the clock's `monotonic`. */
@@ -47,22 +51,22 @@ export class Connection {
     return opening;
   }
 
-  /** The server does not know the session any more: the next caller gets a new one. */
-  forget(session: Session): void {
-    if (this.#current !== session) return;
-    if (this.#lasted()) this.#faults = 0;
+  /** Whether the server does not know the session any more; then the next caller gets a new one. */
+  async hasLost(session: Session, signal: AbortSignal, timeoutMs: number): Promise<boolean> {
+    if (this.#current === session && (await isKnown(session, signal, timeoutMs))) return false;
     // Others that miss it as well are not to take the new one away again.
-    this.#current = undefined;
-    this.#session = undefined;
+    if (this.#current === session) this.#retire(session);
+    return true;
   }
 
   async close(): Promise<void> {
     const session = this.#session;
     this.#closing.abort();
-    await session?.then(
+    const last = session?.then(
       (open) => open.end(),
       () => undefined,
     );
+    await Promise.all([last, ...[...this.#retired].map((retired) => retired.end())]);
   }
 
   async #open(): Promise<Session> {
@@ -85,6 +89,14 @@ export class Connection {
     }
   }
 
+  #retire(session: Session): void {
+    if (this.#lasted()) this.#faults = 0;
+    this.#current = undefined;
+    this.#session = undefined;
+    this.#retired.add(session);
+    void session.retire().finally(() => this.#retired.delete(session));
+  }
+
   #lose(opening: Promise<Session>, fault: Failure | undefined): void {
     if (this.#session !== opening) return;
     this.#session = undefined;
@@ -98,5 +110,16 @@ export class Connection {
   /** Whether the session that is lost now was a good one. */
   #lasted(): boolean {
     return this.#openedAt !== undefined && this.#parts.clock.monotonic() - this.#openedAt > mcpReconnectMaxMs;
+  }
+}
+
+/** Asked of the server itself, with a message that it cannot dislike: some refuse what they do not know, pings too, with a status. */
+async function isKnown(session: Session, signal: AbortSignal, timeoutMs: number): Promise<boolean> {
+  try {
+    const bounds = { signal, timeoutMs, bytesMax: mcpPageBytesMax };
+    await session.request({ method: "tools/list", params: {} }, z.unknown(), bounds);
+    return true;
+  } catch (error) {
+    return !(error instanceof HttpRefusal && error.mayBeLostSession);
   }
 }

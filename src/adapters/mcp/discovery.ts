@@ -20,6 +20,8 @@ export interface DiscoveryParts extends SessionParts {
   readonly stdioCommands: readonly string[];
   /** Of a document, read away from the server. */
   address(document: string, signal: AbortSignal): Promise<ServerAddress>;
+  /** Told of the end of the session, which takes its time: a server that is slow to leave is nobody's wait. */
+  leaving(ending: Promise<void>): void;
 }
 
 /** Whom it asks: the configured URL, else `url`, else the server of the document. Rejects with Failure. */
@@ -78,8 +80,7 @@ async function askServer(
     const head = JSON.stringify({ ...where, server: { name, title, version, instructions } });
     return `${head.slice(0, -1)},"tools":[${tools.join(",")}]}`;
   } finally {
-    // A server that takes its time to leave is nobody's wait.
-    void session.end();
+    parts.leaving(session.end());
   }
 }
 

@@ -1,4 +1,4 @@
-/** A status other than success: nothing behind the server's front door has seen the message. */
+/** A status other than success. */
 export class HttpRefusal extends Error {
   readonly status: number;
   /** The server's own words, unmasked; empty when it had none. */
@@ -14,13 +14,11 @@ export class HttpRefusal extends Error {
     this.inSession = inSession;
   }
 
-  /** The protocol's way to say that the session is not known (any more). */
-  get isLostSession(): boolean {
-    return this.inSession && this.status === 404;
-  }
-
-  /** Servers that keep sessions in a plain map commonly say 400 after a restart; it may as well be the message that they dislike. */
+  /**
+   * The protocol's word for a session that is lost is 404; servers that keep sessions in a plain map commonly say 400 after a restart.
+   * Either may as well be about the message.
+   */
   get mayBeLostSession(): boolean {
-    return this.isLostSession || (this.inSession && this.status === 400);
+    return this.inSession && (this.status === 404 || this.status === 400);
   }
 }

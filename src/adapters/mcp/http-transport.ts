@@ -1,24 +1,25 @@
 /**
- * Streamable HTTP by the SDK, on the one way out. Every exchange is read whole, within bytes and time; so there is no stream to wait on,
- * and messages the server would send between answers are not asked for. The SDK sends; of what came back it sees only what matters
- * (`answer-messages.ts`), because it looks at each message of an answer in one turn of the event loop. Invariants:
+ * Streamable HTTP on the one way out. Every exchange is read whole, within bytes and time; so there is no stream to wait on, and messages
+ * the server would send between answers are not asked for. The SDK's own transport hands the client each message of an answer in one turn
+ * of the event loop, answers each request in it with a POST, and follows redirects; hence this one. Invariants:
  * 1. Each request is settled when its exchange is over: by its answer, or by the fault of the exchange. Nothing waits for more.
- * 2. No redirect is followed, and no status but success reaches the SDK, which has rules of its own for both.
+ * 2. One POST for each message of ours, and none for what an answer holds.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
-import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import {
-  CancelledNotificationSchema,
   ErrorCode,
-  isJSONRPCRequest,
   type JSONRPCMessage,
+  type JSONRPCRequest,
   type RequestId,
 } from "@modelcontextprotocol/sdk/types.js";
 import { Failure } from "../../errors/failure.ts";
 import { mcpNoticeMs, mcpPageBytesMax } from "../../limits.ts";
 import type { Fetcher, OutboundAnswer } from "../../ports/fetcher.ts";
-import { answerMessages, essence, toolsChangedMethod } from "./answer-messages.ts";
+import { answerMessages, essence } from "./answer-messages.ts";
+import { readForeignJson } from "./foreign-json.ts";
 import { HttpRefusal } from "./http-refusal.ts";
+import { toolsChangedMethod } from "./server-message.ts";
 import type { RequestBounds, ServerTransport } from "./transport.ts";
 
 export interface HttpTransportOptions {
@@ -27,71 +28,47 @@ export interface HttpTransportOptions {
   readonly fetcher: Fetcher;
 }
 
-/** One message on its way. */
-interface Exchange {
-  /** Of a request; notices have their own. */
-  readonly bounds?: RequestBounds | undefined;
-  /** With a status of success. */
-  answer?: OutboundAnswer | undefined;
-}
-
 export class HttpTransport implements ServerTransport {
   onmessage?: (message: JSONRPCMessage) => void;
   onerror?: (error: Error) => void;
   onclose?: () => void;
-  readonly #inner: StreamableHTTPClientTransport;
-  readonly #fetcher: Fetcher;
-  readonly #exchange = new AsyncLocalStorage<Exchange>();
+  readonly #options: HttpTransportOptions;
+  readonly #bounds = new AsyncLocalStorage<RequestBounds>();
   readonly #unanswered = new Set<RequestId>();
-  #left = false;
+  readonly #closing = new AbortController();
+  #sessionId: string | undefined;
+  #protocolVersion: string | undefined;
+  #leaving: Promise<void> | undefined;
 
-  constructor({ url, headers, fetcher }: HttpTransportOptions) {
-    this.#fetcher = fetcher;
-    this.#inner = new StreamableHTTPClientTransport(new URL(url), {
-      requestInit: { headers: { ...headers } },
-      fetch: (to, init) => this.#fetch(String(to), init ?? {}),
-    });
+  constructor(options: HttpTransportOptions) {
+    this.#options = options;
   }
 
-  async start(): Promise<void> {
-    this.#inner.onerror = (error) => this.onerror?.(error);
-    this.#inner.onclose = () => this.onclose?.();
-    await this.#inner.start();
-  }
+  async start(): Promise<void> {}
 
   within<T>(bounds: RequestBounds, send: () => Promise<T>): Promise<T> {
-    return this.#exchange.run({ bounds }, send);
+    return this.#bounds.run(bounds, send);
   }
 
   async send(message: JSONRPCMessage): Promise<void> {
-    if (!isJSONRPCRequest(message)) return this.#notify(message);
+    if (!("method" in message && "id" in message)) return this.#notify(message);
     const { id } = message;
     this.#unanswered.add(id);
-    let fault: unknown;
+    let response: JSONRPCMessage | undefined;
+    let fault: unknown = new Failure("upstream_failed", "The MCP server ended its answer without a result");
     try {
-      const exchange: Exchange = { bounds: this.#exchange.getStore()?.bounds };
-      await this.#exchange.run(exchange, () => this.#inner.send(message));
-      const response = this.#responseIn(exchange.answer, id);
-      if (response !== undefined) {
-        if (this.#unanswered.delete(id)) this.onmessage?.(response);
-        return;
-      }
-      fault = new Failure("upstream_failed", "The MCP server ended its answer without a result");
+      response = await this.#ask(message);
     } catch (error) {
       fault = error;
     }
     if (!this.#unanswered.delete(id)) return;
     // As an answer, since a rejected send leaves the SDK waiting for one; `fault` itself travels along as data.
     const error = { code: ErrorCode.ConnectionClosed, message: "No answer", data: fault };
-    this.onmessage?.({ jsonrpc: "2.0", id, error });
-  }
-
-  get sessionId(): string | undefined {
-    return this.#inner.sessionId;
+    this.onmessage?.(response ?? { jsonrpc: "2.0", id, error });
   }
 
   setProtocolVersion(version: string): void {
-    this.#inner.setProtocolVersion(version);
+    this.#protocolVersion = version;
   }
 
   /** There is nothing that could close by itself. */
@@ -99,85 +76,90 @@ export class HttpTransport implements ServerTransport {
     return undefined;
   }
 
-  async leave(): Promise<void> {
-    if (this.#left) return;
-    this.#left = true;
+  leave(): Promise<void> {
+    this.#leaving ??= this.#leave();
+    return this.#leaving;
+  }
+
+  async close(): Promise<void> {
+    if (this.#closing.signal.aborted) return;
+    this.#closing.abort();
+    this.onclose?.();
+  }
+
+  async #leave(): Promise<void> {
     // A server that does not care to hear of it forgets the session by itself.
-    await this.#exchange.run({}, () => this.#inner.terminateSession()).catch(() => undefined);
+    if (this.#sessionId !== undefined) await this.#exchange("DELETE").catch(() => undefined);
     await this.close();
   }
 
-  close(): Promise<void> {
-    return this.#inner.close();
+  async #notify(message: JSONRPCMessage): Promise<void> {
+    if ("method" in message && message.method === "notifications/cancelled") {
+      this.#unanswered.delete(message.params?.requestId as RequestId);
+    }
+    requireSuccess(await this.#exchange("POST", message), this.#sessionId !== undefined);
   }
 
-  #notify(message: JSONRPCMessage): Promise<void> {
-    const cancelled = CancelledNotificationSchema.safeParse(message);
-    if (cancelled.success) this.#unanswered.delete(cancelled.data.params.requestId ?? "");
-    return this.#exchange.run({}, () => this.#inner.send(message));
-  }
-
-  #responseIn(answer: OutboundAnswer | undefined, id: RequestId): JSONRPCMessage | undefined {
-    if (answer === undefined || answer.status === 202 || answer.status === 204 || answer.status === 205)
-      return undefined;
-    const { headers, body } = answer;
+  async #ask(message: JSONRPCRequest): Promise<JSONRPCMessage | undefined> {
+    const inSession = this.#sessionId !== undefined;
+    const answer = await this.#exchange("POST", message, this.#bounds.getStore());
+    requireSuccess(answer, inSession);
+    const { status, headers, body } = answer;
+    if (message.method === "initialize") this.#sessionId = sessionIdOf(headers);
+    if (status === 202 || status === 204 || status === 205) return undefined;
     const text = new TextDecoder().decode(body);
-    const { response, toolsChanged } = answerMessages(headers["content-type"] ?? "", text, id);
+    // A large answer takes two turns of the event loop.
+    await nextTurn();
+    const { response, toolsChanged } = answerMessages(headers["content-type"] ?? "", text, message.id);
     if (toolsChanged) this.onmessage?.({ jsonrpc: "2.0", method: toolsChangedMethod });
     return response;
   }
 
-  async #fetch(url: string, init: RequestInit): Promise<Response> {
-    // The stream for messages between answers: as if the server had none.
-    if (init.method === "GET") return new Response(null, { status: 405 });
-    const exchange = this.#exchange.getStore();
-    const bounds = exchange?.bounds;
-    const signals = [init.signal, bounds?.signal].filter((signal) => signal !== null && signal !== undefined);
-    const headers = new Headers(init.headers);
-    const answer = await this.#fetcher.fetch({
-      method: init.method ?? "POST",
+  /** Without bounds it is a notice, whose sender does not wait. */
+  #exchange(method: "POST" | "DELETE", message?: JSONRPCMessage, bounds?: RequestBounds): Promise<OutboundAnswer> {
+    const { url, headers, fetcher } = this.#options;
+    // The end of a session is told after the transport was closed as well: the client closes it when a handshake fails.
+    const signals = method === "DELETE" ? [] : [this.#closing.signal];
+    return fetcher.fetch({
+      method,
       url,
-      headers: Object.fromEntries(headers),
-      body: typeof init.body === "string" ? init.body : undefined,
+      headers: {
+        ...headers,
+        accept: "application/json, text/event-stream",
+        ...(message === undefined ? {} : { "content-type": "application/json" }),
+        ...(this.#sessionId === undefined ? {} : { "mcp-session-id": this.#sessionId }),
+        ...(this.#protocolVersion === undefined ? {} : { "mcp-protocol-version": this.#protocolVersion }),
+      },
+      body: message === undefined ? undefined : JSON.stringify(message),
       redirectsMax: 0,
       bodyBytesMax: bounds?.bytesMax ?? mcpPageBytesMax,
       timeoutMs: bounds?.timeoutMs ?? mcpNoticeMs,
-      signal: AbortSignal.any(signals),
+      signal: AbortSignal.any(bounds === undefined ? signals : [...signals, bounds.signal]),
     });
-    if (answer.status < 200 || answer.status > 299) throw refusal(answer, headers.has("mcp-session-id"));
-    if (exchange !== undefined) exchange.answer = answer;
-    return accepted(answer);
   }
 }
 
 /** Visible ASCII, as the protocol wants it: it comes back in a header of ours. */
 const sessionIdForm = /^[\x21-\x7e]{1,1024}$/;
 
-/** For the SDK: the message was taken, in this session; there is nothing to read. */
-function accepted({ headers }: OutboundAnswer): Response {
-  const kept = new Headers();
-  const sessionId = headers["mcp-session-id"];
-  if (sessionId !== undefined) {
-    if (!sessionIdForm.test(sessionId)) {
-      throw new Failure("upstream_failed", "The MCP server gave a session id that cannot be sent back");
-    }
-    kept.set("mcp-session-id", sessionId);
-  }
-  return new Response(null, { status: 202, headers: kept });
+function sessionIdOf({ "mcp-session-id": id }: OutboundAnswer["headers"]): string | undefined {
+  if (id === undefined || sessionIdForm.test(id)) return id;
+  throw new Failure("upstream_failed", "The MCP server gave a session id that cannot be sent back");
 }
 
 /** Servers put a JSON-RPC error into the body, or a sentence. */
-function refusal({ status, headers, body }: OutboundAnswer, inSession: boolean): HttpRefusal {
+function requireSuccess({ status, headers, body }: OutboundAnswer, inSession: boolean): void {
+  if (status >= 200 && status <= 299) return;
   const type = essence(headers["content-type"] ?? "");
   // Whole: whoever masks the secrets in it must not find one cut in two.
   const text = new TextDecoder().decode(body);
-  if (type === "text/plain") return new HttpRefusal(status, text, inSession);
-  return new HttpRefusal(status, type === "application/json" ? errorMessage(text) : "", inSession);
+  if (type === "text/plain") throw new HttpRefusal(status, text, inSession);
+  throw new HttpRefusal(status, type === "application/json" ? errorMessage(text) : "", inSession);
 }
 
 function errorMessage(text: string): string {
   try {
-    const { error, message } = JSON.parse(text) as { error?: { message?: unknown } | string; message?: unknown };
+    const { error, message } = readForeignJson(text) as { error?: { message?: unknown } | string; message?: unknown };
     const words = typeof error === "object" ? error.message : (error ?? message);
     return typeof words === "string" ? words : "";
   } catch {

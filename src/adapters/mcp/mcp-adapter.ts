@@ -3,7 +3,7 @@
  * parameters checked by the shared checks; the server keeps credentials, sessions and processes.
  */
 import { Failure } from "../../errors/failure.ts";
-import { documentParseMs, documentWorkerIdleMs, documentWorkerMemoryMb } from "../../limits.ts";
+import { documentParseMs, documentWorkerIdleMs, documentWorkerMemoryMb, mcpToolsChangedQuietMs } from "../../limits.ts";
 import type {
   Adapter,
   Definition,
@@ -23,9 +23,9 @@ import { discoverTools } from "./discovery.ts";
 import type { DocumentInput } from "./document-worker.ts";
 import { McpService } from "./mcp-service.ts";
 import { PlanCache, toolOf } from "./plan.ts";
-import { requireAllowed, type ServerAddress } from "./server-address.ts";
+import { requireAllowed, type ServerAddress, shownServer } from "./server-address.ts";
 import type { SessionParts } from "./session.ts";
-import { targetOf } from "./settings.ts";
+import { type Target, targetOf } from "./settings.ts";
 import { StdioProcesses } from "./stdio-processes.ts";
 
 export interface McpAdapterOptions {
@@ -60,12 +60,13 @@ class McpAdapter implements Adapter {
   readonly #connections = new Set<Connection>();
   /** Sessions that are on their way out. */
   readonly #endings = new Set<Promise<void>>();
-  #isClosed = false;
+  readonly #closing = new AbortController();
 
   constructor(options: McpAdapterOptions) {
     const { fetcher, version = "0.0.0", clock, log } = options;
     this.#options = options;
-    this.#parts = { fetcher, processes: this.#processes, version, clock, log };
+    // Whoever asks for the tools need not be told that they have changed.
+    this.#parts = { fetcher, processes: this.#processes, version, clock, log, toolsChanged: () => undefined };
     this.#documents = openSupervisedWorker({
       name: "MCP document worker",
       entry: workerEntry,
@@ -80,10 +81,14 @@ class McpAdapter implements Adapter {
     return (await this.#read("define", text)) as Definition;
   }
 
-  discover(target: DiscoveryTarget): Promise<string> {
+  async discover(target: DiscoveryTarget): Promise<string> {
+    this.#requireOpen();
     const address = async (document: string, signal: AbortSignal) =>
       (await this.#read("address", document, signal)) as ServerAddress;
-    return discoverTools({ ...this.#parts, stdioCommands: this.#options.stdioCommands, address }, target);
+    const { stdioCommands } = this.#options;
+    const signal = AbortSignal.any([target.signal, this.#closing.signal]);
+    const leaving = (ending: Promise<void>) => this.#ending(ending);
+    return discoverTools({ ...this.#parts, stdioCommands, address, leaving }, { ...target, signal });
   }
 
   async describe(plan: PlanReference, toolId: string): Promise<ToolSchemas> {
@@ -95,16 +100,20 @@ class McpAdapter implements Adapter {
   async hydrate(hydration: Hydration): Promise<HydratedService> {
     const { parameterChecks, stdioCommands, clock } = this.#options;
     const { address } = await this.#plans.read(hydration.plan);
-    if (this.#isClosed) throw adapterClosed();
+    this.#requireOpen();
     const target = targetOf(address, hydration.config, hydration.secrets);
     requireAllowed(target.address, stdioCommands);
-    const parts = { ...this.#parts, log: logOf(this.#options.log, hydration.serviceId) };
-    const connection = new Connection(parts, target);
+    const log = logOf(this.#options.log, hydration.serviceId);
+    const toolsChanged = toldOfChanges(target, clock, log);
+    const connection = new Connection({ ...this.#parts, log, toolsChanged }, target);
     this.#connections.add(connection);
-    const closed = (ending: Promise<void>) => this.#closed(connection, ending);
+    const closed = (ending: Promise<void>) => {
+      this.#connections.delete(connection);
+      this.#ending(ending);
+    };
     try {
       await connection.session();
-      if (this.#isClosed) throw adapterClosed();
+      this.#requireOpen();
     } catch (error) {
       closed(connection.close());
       throw error;
@@ -113,13 +122,17 @@ class McpAdapter implements Adapter {
   }
 
   async close(): Promise<void> {
-    this.#isClosed = true;
+    this.#closing.abort();
     await Promise.all([...this.#connections].map((connection) => connection.close()));
     await Promise.all([...this.#endings, this.#processes.close(), this.#documents.close()]);
   }
 
-  #closed(connection: Connection, ending: Promise<void>): void {
-    this.#connections.delete(connection);
+  /** A plan or a handshake may take longer than it takes to close: whatever comes then is not made ready. */
+  #requireOpen(): void {
+    if (this.#closing.signal.aborted) throw new Failure("unavailable", "The mcp adapter is closed");
+  }
+
+  #ending(ending: Promise<void>): void {
     this.#endings.add(ending);
     void ending.finally(() => this.#endings.delete(ending));
   }
@@ -130,8 +143,14 @@ class McpAdapter implements Adapter {
   }
 }
 
-function adapterClosed(): Failure {
-  return new Failure("unavailable", "The mcp adapter is closed");
+/** A log line, now and then. */
+function toldOfChanges({ address }: Target, clock: Clock, log: Log): () => void {
+  let quietUntil = 0;
+  return () => {
+    if (clock.monotonic() < quietUntil) return;
+    quietUntil = clock.monotonic() + mcpToolsChangedQuietMs;
+    log.info("mcp-tools-changed", `${shownServer(address)} has changed its tools: sync the service to get them`);
+  };
 }
 
 /** Whatever is logged of a session names its service. */

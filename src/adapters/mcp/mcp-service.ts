@@ -98,7 +98,10 @@ export class McpService implements HydratedService {
     return { tool, parameters: given as Record<string, unknown>, signal, leftMs };
   }
 
-  /** A call that the server refused at its door, since it does not know the session any more, is made once more in a new one. */
+  /**
+   * A call that the server refused since it does not know the session any more is made once more in a new one. Only status 404 says so; a call
+   * that was refused with another may have been made.
+   */
   async #call(call: Call): Promise<ToolResult> {
     const { connection } = this.#parts;
     const session = await untilAborted(connection.session(), call.signal);
@@ -106,9 +109,8 @@ export class McpService implements HydratedService {
       return await this.#callIn(session, call);
     } catch (error) {
       if (!(error instanceof HttpRefusal && error.mayBeLostSession)) throw error;
-      if (!error.isLostSession && (await session.isKnown({ signal: call.signal, timeoutMs: call.leftMs() })))
-        throw error;
-      connection.forget(session);
+      const isLost = await connection.hasLost(session, call.signal, call.leftMs());
+      if (!isLost || error.status !== 404) throw error;
       return this.#callIn(await untilAborted(connection.session(), call.signal), call);
     }
   }

@@ -8,12 +8,11 @@ import {
 } from "@modelcontextprotocol/sdk/types.js";
 import type { z } from "zod";
 import type { Failure } from "../../errors/failure.ts";
-import { mcpPageBytesMax, mcpToolsChangedQuietMs } from "../../limits.ts";
+import { mcpHandshakeBytesMax } from "../../limits.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Fetcher } from "../../ports/fetcher.ts";
 import type { Log } from "../../ports/log.ts";
 import { faultOf } from "./failures.ts";
-import { HttpRefusal } from "./http-refusal.ts";
 import { HttpTransport } from "./http-transport.ts";
 import { shownServer } from "./server-address.ts";
 import type { Target } from "./settings.ts";
@@ -27,6 +26,8 @@ export interface SessionParts {
   readonly version: string;
   readonly clock: Clock;
   readonly log: Log;
+  /** The server says that its tools have changed, as often as it likes. */
+  toolsChanged(): void;
 }
 
 /** The requests that are made of a server. */
@@ -45,6 +46,7 @@ export class Session {
   readonly #client: Client;
   readonly #transport: ServerTransport;
   readonly #ended = Promise.withResolvers<void>();
+  readonly #unanswered = new Set<Promise<unknown>>();
   #isOurs = false;
 
   private constructor(target: Target, client: Client, transport: ServerTransport) {
@@ -60,7 +62,7 @@ export class Session {
     const client = newClient(parts, target);
     const connect = (signal: AbortSignal) => client.connect(transport, { signal, timeout: timerMsMax });
     try {
-      const all = { ...bounds, bytesMax: mcpPageBytesMax };
+      const all = { ...bounds, bytesMax: mcpHandshakeBytesMax };
       await transport.within(all, () => untilSettled(bounds.signal, connect));
     } catch (error) {
       await transport.leave();
@@ -87,25 +89,23 @@ export class Session {
   /** Rejects with what stood in the way: Failure, HttpRefusal, McpError, or an error of the SDK about the answer. */
   async request<T>(request: SessionRequest, shape: z.ZodType<T>, bounds: RequestBounds): Promise<T> {
     const send = (signal: AbortSignal) => this.#client.request(request, shape, { signal, timeout: timerMsMax });
+    const answer = this.#transport.within(bounds, () => untilSettled(bounds.signal, send)) as Promise<T>;
+    this.#unanswered.add(answer);
     try {
-      return (await this.#transport.within(bounds, () => untilSettled(bounds.signal, send))) as T;
+      return await answer;
     } catch (error) {
       // Words of the server itself stand; all else, once the way to it is gone, is said best by why it is gone.
       if (error instanceof McpError && error.code !== ErrorCode.ConnectionClosed) throw error;
       throw this.#transport.ended() ?? faultOf(error);
+    } finally {
+      this.#unanswered.delete(answer);
     }
   }
 
-  /** Asked of the server itself, with a message that it cannot dislike. */
-  async isKnown(bounds: Omit<RequestBounds, "bytesMax">): Promise<boolean> {
-    const ping = (signal: AbortSignal) => this.#client.ping({ signal, timeout: timerMsMax });
-    try {
-      await this.#transport.within({ ...bounds, bytesMax: mcpPageBytesMax }, () => untilSettled(bounds.signal, ping));
-      return true;
-    } catch (error) {
-      const fault = faultOf(error);
-      return !(fault instanceof HttpRefusal && fault.mayBeLostSession);
-    }
+  /** Ends once nobody waits for an answer in it. */
+  async retire(): Promise<void> {
+    await Promise.allSettled(this.#unanswered);
+    await this.end();
   }
 
   async end(): Promise<void> {
@@ -135,7 +135,7 @@ function transportTo({ fetcher, processes, clock, log }: SessionParts, target: T
 }
 
 /** Without capabilities: there is nobody to sample, elicit or list roots for a server. */
-function newClient({ version, clock, log }: SessionParts, target: Target): Client {
+function newClient({ version, log, toolsChanged }: SessionParts, target: Target): Client {
   const client = new Client(
     { name: "troupe", version },
     {
@@ -148,11 +148,6 @@ function newClient({ version, clock, log }: SessionParts, target: Target): Clien
   );
   client.onerror = (error) =>
     log.debug("mcp-message-odd", `${shownServer(target.address)}: ${target.quote(error.message, 200)}`);
-  let quietUntil = 0;
-  client.setNotificationHandler(ToolListChangedNotificationSchema, () => {
-    if (clock.monotonic() < quietUntil) return;
-    quietUntil = clock.monotonic() + mcpToolsChangedQuietMs;
-    log.info("mcp-tools-changed", `${shownServer(target.address)} has changed its tools: sync the service to get them`);
-  });
+  client.setNotificationHandler(ToolListChangedNotificationSchema, toolsChanged);
   return client;
 }

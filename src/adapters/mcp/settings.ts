@@ -24,16 +24,26 @@ export interface Target {
 
 /** @throws Failure invalid_request, naming names only. */
 export function targetOf(address: ServerAddress, config: Settings, secrets: Settings): Target {
-  const sent = { bearerToken: secrets.bearerToken, ...members(secrets.headers), ...members(secrets.env) };
+  const sent = [
+    secrets.bearerToken,
+    ...Object.values(members(secrets.headers)),
+    ...Object.values(members(secrets.env)),
+  ];
+  const spelled = { ...sent.filter((secret) => typeof secret === "string").flatMap(spellings) };
   const shared = {
-    hasSecrets: Object.values(sent).some((secret) => secret !== undefined),
-    quote: (text: string, charactersMax: number) => shortened(masked(text, sent), charactersMax),
+    hasSecrets: sent.some((secret) => secret !== undefined),
+    quote: (text: string, charactersMax: number) => shortened(masked(text, spelled), charactersMax),
   };
   if (address.kind === "stdio") {
     return { ...shared, address, headers: {}, env: { ...address.env, ...readEnvironment(secrets.env, "secrets") } };
   }
   const configured = config.url === undefined ? address : { ...address, url: readServerUrl(config.url) };
   return { ...shared, address: configured, headers: settingsHeaders(config, secrets), env: {} };
+}
+
+/** As it is, as JSON writes it, and line by line: keys have several, and a log is read by lines. */
+function spellings(secret: string): string[] {
+  return [...new Set([secret, JSON.stringify(secret).slice(1, -1), ...secret.split(/\r?\n|\r/)])];
 }
 
 /** Of a longer text only this much is looked at, and the end of that is left out: a secret may be cut there, and would not be recognised. */

@@ -1,4 +1,5 @@
 /** The standard error of an MCP server in our log: a few lines a second, cut to size, without the secrets it was given. */
+import { StringDecoder } from "node:string_decoder";
 import { mcpLogLineCharactersMax, mcpLogLinesPerSecondMax } from "../../limits.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Log } from "../../ports/log.ts";
@@ -14,6 +15,8 @@ export interface StderrLogOptions {
 
 export class StderrLog {
   readonly #options: StderrLogOptions;
+  /** A secret may be written in two pieces, and in the middle of a character. */
+  readonly #decoder = new StringDecoder("utf8");
   #rest = "";
   #lastLine = "";
   #second = 0;
@@ -30,7 +33,7 @@ export class StderrLog {
   }
 
   push(chunk: Buffer): void {
-    const lines = (this.#rest + chunk.toString("utf8")).split("\n");
+    const lines = (this.#rest + this.#decoder.write(chunk)).split("\n");
     this.#rest = kept(lines.pop() ?? "");
     for (const line of lines) {
       if (line.trim() === "") continue;

@@ -5,9 +5,11 @@ import { StdioTransport, type StdioTransportOptions } from "./stdio-transport.ts
 
 export class StdioProcesses {
   readonly #running = new Set<StdioTransport>();
+  #isClosed = false;
 
-  /** @throws Failure overloaded. */
+  /** @throws Failure overloaded, unavailable. */
   open(options: StdioTransportOptions): StdioTransport {
+    if (this.#isClosed) throw new Failure("unavailable", "The mcp adapter is closed");
     if (this.#running.size >= mcpProcessesMax) {
       throw new Failure("overloaded", `${mcpProcessesMax} MCP servers run as processes already`);
     }
@@ -18,6 +20,7 @@ export class StdioProcesses {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true;
     await Promise.all([...this.#running].map((transport) => transport.leave()));
   }
 }

@@ -6,7 +6,7 @@
  * 3. `onclose` is called once, after which `ended` says why.
  */
 import { serializeMessage } from "@modelcontextprotocol/sdk/shared/stdio.js";
-import { type JSONRPCMessage, JSONRPCMessageSchema } from "@modelcontextprotocol/sdk/types.js";
+import type { JSONRPCMessage, RequestId } from "@modelcontextprotocol/sdk/types.js";
 import { Failure } from "../../errors/failure.ts";
 import {
   mcpBytesWaitingMax,
@@ -18,8 +18,10 @@ import {
 } from "../../limits.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Log } from "../../ports/log.ts";
+import { readForeignJson } from "./foreign-json.ts";
 import { Lines } from "./lines.ts";
 import { type StdioAddress, shownServer } from "./server-address.ts";
+import { toServerMessage } from "./server-message.ts";
 import type { Target } from "./settings.ts";
 import { StderrLog } from "./stderr-log.ts";
 import { type Launched, launch } from "./stdio-launch.ts";
@@ -40,6 +42,7 @@ export class StdioTransport implements ServerTransport {
   readonly #lines = new Lines(mcpLineBytesMax);
   readonly #stderr: StderrLog;
   readonly #exited = Promise.withResolvers<void>();
+  readonly #unanswered = new Set<RequestId>();
   #launched: Launched | undefined;
   #ended: Failure | undefined;
   #isClosed = false;
@@ -52,6 +55,7 @@ export class StdioTransport implements ServerTransport {
   }
 
   async start(): Promise<void> {
+    if (this.#isClosed) throw new Failure("unavailable", "The session is closed");
     const { address, target } = this.#options;
     const launched = launch(address, target.env);
     this.#launched = launched;
@@ -82,6 +86,10 @@ export class StdioTransport implements ServerTransport {
       this.#close(`does not read its input: more than ${mcpBytesWaitingMax} bytes wait for it`);
       return;
     }
+    if ("method" in message && "id" in message) this.#unanswered.add(message.id);
+    if ("method" in message && message.method === "notifications/cancelled") {
+      this.#unanswered.delete(message.params?.requestId as RequestId);
+    }
     stdin.write(serializeMessage(message));
   }
 
@@ -99,6 +107,7 @@ export class StdioTransport implements ServerTransport {
     const launched = this.#launched;
     if (launched === undefined) {
       this.#exited.resolve();
+      this.#close(undefined);
       return;
     }
     launched.stdin.end();
@@ -129,13 +138,25 @@ export class StdioTransport implements ServerTransport {
 
   #readLine(line: string): void {
     if (line.trim() === "" || this.#isClosed) return;
-    const message = readMessage(line);
+    const message = this.#message(line);
+    if (message === "passed over") return;
     if (message !== undefined) {
-      this.onmessage?.(message);
+      // Answers that nobody waits for (any more) are not the client's concern.
+      const isAnswer = !("method" in message);
+      if (!isAnswer || this.#unanswered.delete(message.id as RequestId)) this.onmessage?.(message);
       return;
     }
     this.#strayLines += 1;
     if (this.#strayLines > mcpStrayLinesMax) this.#close("writes lines to its output that are no MCP messages");
+  }
+
+  #message(line: string): ReturnType<typeof toServerMessage> {
+    try {
+      return toServerMessage(readForeignJson(line));
+    } catch (error) {
+      if (!(error instanceof SyntaxError)) this.#close(`sent what is too much to read: ${(error as Error).message}`);
+      return undefined;
+    }
   }
 
   #slowDown(messages: number): void {
@@ -161,14 +182,6 @@ export class StdioTransport implements ServerTransport {
     }
     this.#launched?.kill();
     this.onclose?.();
-  }
-}
-
-function readMessage(line: string): JSONRPCMessage | undefined {
-  try {
-    return JSONRPCMessageSchema.parse(JSON.parse(line));
-  } catch {
-    return undefined;
   }
 }
 

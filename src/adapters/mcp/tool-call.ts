@@ -12,7 +12,7 @@ export interface ToolResult {
 }
 
 /** Looser than the protocol: kinds of content that are newer than this server pass. */
-export const callShape = z.looseObject({
+export const callShape = z.object({
   content: z.array(z.unknown()).nullish(),
   structuredContent: z.unknown().optional(),
   isError: z.boolean().nullish(),

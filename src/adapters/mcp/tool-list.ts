@@ -5,7 +5,7 @@ import { mcpPageBytesMax, mcpPagesMax, mcpToolsMax } from "../../limits.ts";
 import type { Session } from "./session.ts";
 import type { RequestBounds } from "./transport.ts";
 
-const pageShape = z.looseObject({ tools: z.array(z.unknown()), nextCursor: z.string().nullish() });
+const pageShape = z.object({ tools: z.array(z.unknown()), nextCursor: z.string().nullish() });
 
 /** Gives each page's tools. Rejects with Failure for a list without end, else with what stood in the way. */
 export async function* toolPages(

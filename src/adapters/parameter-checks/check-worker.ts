@@ -1,7 +1,8 @@
 /** The child process that checks parameters against foreign schemas. It sees no secret, and has no business with the network. */
 import { LRUCache } from "lru-cache";
+import { measure } from "../../json/safety.ts";
 import { schemaFault } from "../../json/schema-bounds.ts";
-import { parameterChecksCachedMax, workerRequestsWaitingMax } from "../../limits.ts";
+import { parameterChecksCachedMax, parameterChecksCachedWeightMax, schemaCharactersMax } from "../../limits.ts";
 import type { JsonSchema } from "../../ports/adapter.ts";
 import { serveWorker } from "../worker/serve-worker.ts";
 import { type CompiledCheck, compileCheck, unusable } from "./compile-check.ts";
@@ -20,22 +21,22 @@ export interface CheckInput {
   readonly subject: string;
 }
 
-const checks = new LRUCache<string, CompiledCheck>({ max: parameterChecksCachedMax });
-/** Compiled for a check that is on its way: many schemas at once must not push each other out before they were of any use. */
-const unused = new LRUCache<string, CompiledCheck>({ max: workerRequestsWaitingMax });
+const checks = new LRUCache<string, CompiledCheck>({
+  max: parameterChecksCachedMax,
+  maxSize: parameterChecksCachedWeightMax,
+});
 
 /** Apart from checking, because the first compilation of a large schema takes longer than any check may. */
 function compile({ key, schema }: CompileInput): null {
   const fault = schemaFault(schema);
   if (fault !== undefined) throw unusable(fault);
-  unused.set(key, compileCheck(schema, { isProven: false }));
+  checks.set(key, compileCheck(schema, { isProven: false }), { size: measure(schema, schemaCharactersMax).weight });
   return null;
 }
 
 function check({ key, parameters, subject }: CheckInput): Checked {
-  const compiled = checks.get(key) ?? unused.get(key);
+  const compiled = checks.get(key);
   if (compiled === undefined) return { lacks: "schema" };
-  if (unused.delete(key)) checks.set(key, compiled);
   compiled(parameters, subject);
   return { lacks: null };
 }

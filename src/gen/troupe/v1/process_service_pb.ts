@@ -2,18 +2,18 @@
 // @generated from file troupe/v1/process_service.proto (package troupe.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_google_protobuf_struct } from "@bufbuild/protobuf/wkt";
 import type { Process, ProcessExitState, ProcessState } from "./process_pb.ts";
 import { file_troupe_v1_process } from "./process_pb.ts";
-import type { JsonObject, Message } from "@bufbuild/protobuf";
+import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file troupe/v1/process_service.proto.
  */
 export const file_troupe_v1_process_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch90cm91cGUvdjEvcHJvY2Vzc19zZXJ2aWNlLnByb3RvEgl0cm91cGUudjEiyQEKFENyZWF0ZVByb2Nlc3NSZXF1ZXN0EgwKBGNvZGUYASABKAkSEAoDcmVmGAIgASgJSACIAQESFwoKdGltZW91dF9tcxgDIAEoAUgBiAEBEhIKCm5vX3RpbWVvdXQYBCABKAgSKwoKZW52X2NvbmZpZxgFIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSFAoHYXV0b3J1bhgGIAEoCEgCiAEBQgYKBF9yZWZCDQoLX3RpbWVvdXRfbXNCCgoIX2F1dG9ydW4iIwoVQ3JlYXRlUHJvY2Vzc1Jlc3BvbnNlEgoKAmlkGAEgASgDIjsKEUdldFByb2Nlc3NSZXF1ZXN0EgoKAmlkGAEgASgDEhEKBHdhaXQYAiABKA1IAIgBAUIHCgVfd2FpdCJZChJHZXRQcm9jZXNzUmVzcG9uc2USIwoHcHJvY2VzcxgBIAEoCzISLnRyb3VwZS52MS5Qcm9jZXNzEhMKBnJlYXNvbhgCIAEoCUgAiAEBQgkKB19yZWFzb24igQIKFExpc3RQcm9jZXNzZXNSZXF1ZXN0EhAKA3JlZhgBIAEoCUgAiAEBEisKBXN0YXRlGAIgASgOMhcudHJvdXBlLnYxLlByb2Nlc3NTdGF0ZUgBiAEBEjQKCmV4aXRfc3RhdGUYAyABKA4yGy50cm91cGUudjEuUHJvY2Vzc0V4aXRTdGF0ZUgCiAEBEhUKDW5vX2V4aXRfc3RhdGUYBCABKAgSEwoGY3Vyc29yGAUgASgJSAOIAQESEgoFbGltaXQYBiABKA1IBIgBAUIGCgRfcmVmQggKBl9zdGF0ZUINCgtfZXhpdF9zdGF0ZUIJCgdfY3Vyc29yQggKBl9saW1pdCJ2ChVMaXN0UHJvY2Vzc2VzUmVzcG9uc2USIQoFaXRlbXMYASADKAsyEi50cm91cGUudjEuUHJvY2VzcxIYCgtuZXh0X2N1cnNvchgCIAEoCUgAiAEBEhAKCGhhc19tb3JlGAMgASgIQg4KDF9uZXh0X2N1cnNvciIiChREZWxldGVQcm9jZXNzUmVxdWVzdBIKCgJpZBgBIAEoAyI8ChVEZWxldGVQcm9jZXNzUmVzcG9uc2USIwoHcHJvY2VzcxgBIAEoCzISLnRyb3VwZS52MS5Qcm9jZXNzIj0KEVJ1blByb2Nlc3NSZXF1ZXN0EgoKAmlkGAEgASgDEhIKBWZvcmNlGAIgASgISACIAQFCCAoGX2ZvcmNlIjkKElJ1blByb2Nlc3NSZXNwb25zZRIjCgdwcm9jZXNzGAEgASgLMhIudHJvdXBlLnYxLlByb2Nlc3MiIAoSS2lsbFByb2Nlc3NSZXF1ZXN0EgoKAmlkGAEgASgDIjoKE0tpbGxQcm9jZXNzUmVzcG9uc2USIwoHcHJvY2VzcxgBIAEoCzISLnRyb3VwZS52MS5Qcm9jZXNzIiIKFFVubG9hZFByb2Nlc3NSZXF1ZXN0EgoKAmlkGAEgASgDIjwKFVVubG9hZFByb2Nlc3NSZXNwb25zZRIjCgdwcm9jZXNzGAEgASgLMhIudHJvdXBlLnYxLlByb2Nlc3MiQQoXR2V0UHJvY2Vzc091dHB1dFJlcXVlc3QSCgoCaWQYASABKAMSEQoEd2FpdBgCIAEoDUgAiAEBQgcKBV93YWl0IkMKGEdldFByb2Nlc3NPdXRwdXRSZXNwb25zZRInCgZvdXRwdXQYASABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0IiMKFUdldFByb2Nlc3NDb2RlUmVxdWVzdBIKCgJpZBgBIAEoAyImChZHZXRQcm9jZXNzQ29kZVJlc3BvbnNlEgwKBGNvZGUYASABKAkiJQoXR2V0UHJvY2Vzc1N0ZG91dFJlcXVlc3QSCgoCaWQYASABKAMiKgoYR2V0UHJvY2Vzc1N0ZG91dFJlc3BvbnNlEg4KBnN0ZG91dBgBIAEoCSIlChdHZXRQcm9jZXNzU3RkZXJyUmVxdWVzdBIKCgJpZBgBIAEoAyIqChhHZXRQcm9jZXNzU3RkZXJyUmVzcG9uc2USDgoGc3RkZXJyGAEgASgJMtAHCg5Qcm9jZXNzU2VydmljZRJSCg1DcmVhdGVQcm9jZXNzEh8udHJvdXBlLnYxLkNyZWF0ZVByb2Nlc3NSZXF1ZXN0GiAudHJvdXBlLnYxLkNyZWF0ZVByb2Nlc3NSZXNwb25zZRJOCgpHZXRQcm9jZXNzEhwudHJvdXBlLnYxLkdldFByb2Nlc3NSZXF1ZXN0Gh0udHJvdXBlLnYxLkdldFByb2Nlc3NSZXNwb25zZSIDkAIBElcKDUxpc3RQcm9jZXNzZXMSHy50cm91cGUudjEuTGlzdFByb2Nlc3Nlc1JlcXVlc3QaIC50cm91cGUudjEuTGlzdFByb2Nlc3Nlc1Jlc3BvbnNlIgOQAgESUgoNRGVsZXRlUHJvY2VzcxIfLnRyb3VwZS52MS5EZWxldGVQcm9jZXNzUmVxdWVzdBogLnRyb3VwZS52MS5EZWxldGVQcm9jZXNzUmVzcG9uc2USSQoKUnVuUHJvY2VzcxIcLnRyb3VwZS52MS5SdW5Qcm9jZXNzUmVxdWVzdBodLnRyb3VwZS52MS5SdW5Qcm9jZXNzUmVzcG9uc2USTAoLS2lsbFByb2Nlc3MSHS50cm91cGUudjEuS2lsbFByb2Nlc3NSZXF1ZXN0Gh4udHJvdXBlLnYxLktpbGxQcm9jZXNzUmVzcG9uc2USUgoNVW5sb2FkUHJvY2VzcxIfLnRyb3VwZS52MS5VbmxvYWRQcm9jZXNzUmVxdWVzdBogLnRyb3VwZS52MS5VbmxvYWRQcm9jZXNzUmVzcG9uc2USYAoQR2V0UHJvY2Vzc091dHB1dBIiLnRyb3VwZS52MS5HZXRQcm9jZXNzT3V0cHV0UmVxdWVzdBojLnRyb3VwZS52MS5HZXRQcm9jZXNzT3V0cHV0UmVzcG9uc2UiA5ACARJaCg5HZXRQcm9jZXNzQ29kZRIgLnRyb3VwZS52MS5HZXRQcm9jZXNzQ29kZVJlcXVlc3QaIS50cm91cGUudjEuR2V0UHJvY2Vzc0NvZGVSZXNwb25zZSIDkAIBEmAKEEdldFByb2Nlc3NTdGRvdXQSIi50cm91cGUudjEuR2V0UHJvY2Vzc1N0ZG91dFJlcXVlc3QaIy50cm91cGUudjEuR2V0UHJvY2Vzc1N0ZG91dFJlc3BvbnNlIgOQAgESYAoQR2V0UHJvY2Vzc1N0ZGVychIiLnRyb3VwZS52MS5HZXRQcm9jZXNzU3RkZXJyUmVxdWVzdBojLnRyb3VwZS52MS5HZXRQcm9jZXNzU3RkZXJyUmVzcG9uc2UiA5ACAWIGcHJvdG8z", [file_google_protobuf_struct, file_troupe_v1_process]);
+  fileDesc("Ch90cm91cGUvdjEvcHJvY2Vzc19zZXJ2aWNlLnByb3RvEgl0cm91cGUudjEiyQEKFENyZWF0ZVByb2Nlc3NSZXF1ZXN0EgwKBGNvZGUYASABKAkSEAoDcmVmGAIgASgJSACIAQESFwoKdGltZW91dF9tcxgDIAEoAUgBiAEBEhIKCm5vX3RpbWVvdXQYBCABKAgSKwoKZW52X2NvbmZpZxgFIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSFAoHYXV0b3J1bhgGIAEoCEgCiAEBQgYKBF9yZWZCDQoLX3RpbWVvdXRfbXNCCgoIX2F1dG9ydW4iIwoVQ3JlYXRlUHJvY2Vzc1Jlc3BvbnNlEgoKAmlkGAEgASgDIjsKEUdldFByb2Nlc3NSZXF1ZXN0EgoKAmlkGAEgASgDEhEKBHdhaXQYAiABKA1IAIgBAUIHCgVfd2FpdCJZChJHZXRQcm9jZXNzUmVzcG9uc2USIwoHcHJvY2VzcxgBIAEoCzISLnRyb3VwZS52MS5Qcm9jZXNzEhMKBnJlYXNvbhgCIAEoCUgAiAEBQgkKB19yZWFzb24igQIKFExpc3RQcm9jZXNzZXNSZXF1ZXN0EhAKA3JlZhgBIAEoCUgAiAEBEisKBXN0YXRlGAIgASgOMhcudHJvdXBlLnYxLlByb2Nlc3NTdGF0ZUgBiAEBEjQKCmV4aXRfc3RhdGUYAyABKA4yGy50cm91cGUudjEuUHJvY2Vzc0V4aXRTdGF0ZUgCiAEBEhUKDW5vX2V4aXRfc3RhdGUYBCABKAgSEwoGY3Vyc29yGAUgASgJSAOIAQESEgoFbGltaXQYBiABKA1IBIgBAUIGCgRfcmVmQggKBl9zdGF0ZUINCgtfZXhpdF9zdGF0ZUIJCgdfY3Vyc29yQggKBl9saW1pdCJ2ChVMaXN0UHJvY2Vzc2VzUmVzcG9uc2USIQoFaXRlbXMYASADKAsyEi50cm91cGUudjEuUHJvY2VzcxIYCgtuZXh0X2N1cnNvchgCIAEoCUgAiAEBEhAKCGhhc19tb3JlGAMgASgIQg4KDF9uZXh0X2N1cnNvciIiChREZWxldGVQcm9jZXNzUmVxdWVzdBIKCgJpZBgBIAEoAyI8ChVEZWxldGVQcm9jZXNzUmVzcG9uc2USIwoHcHJvY2VzcxgBIAEoCzISLnRyb3VwZS52MS5Qcm9jZXNzIj0KEVJ1blByb2Nlc3NSZXF1ZXN0EgoKAmlkGAEgASgDEhIKBWZvcmNlGAIgASgISACIAQFCCAoGX2ZvcmNlIjkKElJ1blByb2Nlc3NSZXNwb25zZRIjCgdwcm9jZXNzGAEgASgLMhIudHJvdXBlLnYxLlByb2Nlc3MiIAoSS2lsbFByb2Nlc3NSZXF1ZXN0EgoKAmlkGAEgASgDIjoKE0tpbGxQcm9jZXNzUmVzcG9uc2USIwoHcHJvY2VzcxgBIAEoCzISLnRyb3VwZS52MS5Qcm9jZXNzIiIKFFVubG9hZFByb2Nlc3NSZXF1ZXN0EgoKAmlkGAEgASgDIjwKFVVubG9hZFByb2Nlc3NSZXNwb25zZRIjCgdwcm9jZXNzGAEgASgLMhIudHJvdXBlLnYxLlByb2Nlc3MiQQoXR2V0UHJvY2Vzc091dHB1dFJlcXVlc3QSCgoCaWQYASABKAMSEQoEd2FpdBgCIAEoDUgAiAEBQgcKBV93YWl0IkMKGEdldFByb2Nlc3NPdXRwdXRSZXNwb25zZRInCgZvdXRwdXQYASABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0IiMKFUdldFByb2Nlc3NDb2RlUmVxdWVzdBIKCgJpZBgBIAEoAyImChZHZXRQcm9jZXNzQ29kZVJlc3BvbnNlEgwKBGNvZGUYASABKAkiJQoXR2V0UHJvY2Vzc1N0ZG91dFJlcXVlc3QSCgoCaWQYASABKAMiKgoYR2V0UHJvY2Vzc1N0ZG91dFJlc3BvbnNlEg4KBnN0ZG91dBgBIAEoCSIlChdHZXRQcm9jZXNzU3RkZXJyUmVxdWVzdBIKCgJpZBgBIAEoAyIqChhHZXRQcm9jZXNzU3RkZXJyUmVzcG9uc2USDgoGc3RkZXJyGAEgASgJIk8KE1dhdGNoUHJvY2Vzc1JlcXVlc3QSCgoCaWQYASABKAMSGgoNZnJvbV9zZXF1ZW5jZRgCIAEoA0gAiAEBQhAKDl9mcm9tX3NlcXVlbmNlIrQBCg1Ub29sQ2FsbEV2ZW50Eg8KB2NhbGxfaWQYASABKAMSEgoKc2VydmljZV9pZBgCIAEoCRIPCgd0b29sX2lkGAMgASgJEicKBXN0YXRlGAQgASgOMhgudHJvdXBlLnYxLlRvb2xDYWxsU3RhdGUSEQoEY29kZRgFIAEoCUgAiAEBEhgKC2R1cmF0aW9uX21zGAYgASgBSAGIAQFCBwoFX2NvZGVCDgoMX2R1cmF0aW9uX21zIsECChRXYXRjaFByb2Nlc3NSZXNwb25zZRIQCghzZXF1ZW5jZRgBIAEoAxIpCgRraW5kGAIgASgOMhsudHJvdXBlLnYxLlByb2Nlc3NFdmVudEtpbmQSIwoHcHJvY2VzcxgDIAEoCzISLnRyb3VwZS52MS5Qcm9jZXNzEisKBXN0YXRlGAQgASgOMhcudHJvdXBlLnYxLlByb2Nlc3NTdGF0ZUgAiAEBEhMKBnJlYXNvbhgFIAEoCUgBiAEBEhEKBHRleHQYBiABKAlIAogBARIrCgl0b29sX2NhbGwYByABKAsyGC50cm91cGUudjEuVG9vbENhbGxFdmVudBInCgZvdXRwdXQYCCABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0QggKBl9zdGF0ZUIJCgdfcmVhc29uQgcKBV90ZXh0KpYCChBQcm9jZXNzRXZlbnRLaW5kEiIKHlBST0NFU1NfRVZFTlRfS0lORF9VTlNQRUNJRklFRBAAEh8KG1BST0NFU1NfRVZFTlRfS0lORF9TTkFQU0hPVBABEhwKGFBST0NFU1NfRVZFTlRfS0lORF9TVEFURRACEh0KGVBST0NFU1NfRVZFTlRfS0lORF9TVERPVVQQAxIdChlQUk9DRVNTX0VWRU5UX0tJTkRfU1RERVJSEAQSIAocUFJPQ0VTU19FVkVOVF9LSU5EX1RPT0xfQ0FMTBAFEh0KGVBST0NFU1NfRVZFTlRfS0lORF9PVVRQVVQQBhIgChxQUk9DRVNTX0VWRU5UX0tJTkRfVFJVTkNBVEVEEAcqgQEKDVRvb2xDYWxsU3RhdGUSHwobVE9PTF9DQUxMX1NUQVRFX1VOU1BFQ0lGSUVEEAASGwoXVE9PTF9DQUxMX1NUQVRFX1NUQVJURUQQARIWChJUT09MX0NBTExfU1RBVEVfT0sQAhIaChZUT09MX0NBTExfU1RBVEVfRkFJTEVEEAMyowgKDlByb2Nlc3NTZXJ2aWNlElIKDUNyZWF0ZVByb2Nlc3MSHy50cm91cGUudjEuQ3JlYXRlUHJvY2Vzc1JlcXVlc3QaIC50cm91cGUudjEuQ3JlYXRlUHJvY2Vzc1Jlc3BvbnNlEk4KCkdldFByb2Nlc3MSHC50cm91cGUudjEuR2V0UHJvY2Vzc1JlcXVlc3QaHS50cm91cGUudjEuR2V0UHJvY2Vzc1Jlc3BvbnNlIgOQAgESVwoNTGlzdFByb2Nlc3NlcxIfLnRyb3VwZS52MS5MaXN0UHJvY2Vzc2VzUmVxdWVzdBogLnRyb3VwZS52MS5MaXN0UHJvY2Vzc2VzUmVzcG9uc2UiA5ACARJSCg1EZWxldGVQcm9jZXNzEh8udHJvdXBlLnYxLkRlbGV0ZVByb2Nlc3NSZXF1ZXN0GiAudHJvdXBlLnYxLkRlbGV0ZVByb2Nlc3NSZXNwb25zZRJJCgpSdW5Qcm9jZXNzEhwudHJvdXBlLnYxLlJ1blByb2Nlc3NSZXF1ZXN0Gh0udHJvdXBlLnYxLlJ1blByb2Nlc3NSZXNwb25zZRJMCgtLaWxsUHJvY2VzcxIdLnRyb3VwZS52MS5LaWxsUHJvY2Vzc1JlcXVlc3QaHi50cm91cGUudjEuS2lsbFByb2Nlc3NSZXNwb25zZRJSCg1VbmxvYWRQcm9jZXNzEh8udHJvdXBlLnYxLlVubG9hZFByb2Nlc3NSZXF1ZXN0GiAudHJvdXBlLnYxLlVubG9hZFByb2Nlc3NSZXNwb25zZRJgChBHZXRQcm9jZXNzT3V0cHV0EiIudHJvdXBlLnYxLkdldFByb2Nlc3NPdXRwdXRSZXF1ZXN0GiMudHJvdXBlLnYxLkdldFByb2Nlc3NPdXRwdXRSZXNwb25zZSIDkAIBEloKDkdldFByb2Nlc3NDb2RlEiAudHJvdXBlLnYxLkdldFByb2Nlc3NDb2RlUmVxdWVzdBohLnRyb3VwZS52MS5HZXRQcm9jZXNzQ29kZVJlc3BvbnNlIgOQAgESYAoQR2V0UHJvY2Vzc1N0ZG91dBIiLnRyb3VwZS52MS5HZXRQcm9jZXNzU3Rkb3V0UmVxdWVzdBojLnRyb3VwZS52MS5HZXRQcm9jZXNzU3Rkb3V0UmVzcG9uc2UiA5ACARJgChBHZXRQcm9jZXNzU3RkZXJyEiIudHJvdXBlLnYxLkdldFByb2Nlc3NTdGRlcnJSZXF1ZXN0GiMudHJvdXBlLnYxLkdldFByb2Nlc3NTdGRlcnJSZXNwb25zZSIDkAIBElEKDFdhdGNoUHJvY2VzcxIeLnRyb3VwZS52MS5XYXRjaFByb2Nlc3NSZXF1ZXN0Gh8udHJvdXBlLnYxLldhdGNoUHJvY2Vzc1Jlc3BvbnNlMAFiBnByb3RvMw", [file_google_protobuf_struct, file_troupe_v1_process]);
 
 /**
  * @generated from message troupe.v1.CreateProcessRequest
@@ -517,6 +517,263 @@ export const GetProcessStderrResponseSchema: GenMessage<GetProcessStderrResponse
   messageDesc(file_troupe_v1_process_service, 21);
 
 /**
+ * @generated from message troupe.v1.WatchProcessRequest
+ */
+export type WatchProcessRequest = Message<"troupe.v1.WatchProcessRequest"> & {
+  /**
+   * @generated from field: int64 id = 1;
+   */
+  id: bigint;
+
+  /**
+   * `sequence` of the last event the caller has: the stream goes on right after it. Unset, or not known any more: a snapshot, then all that
+   * is kept of the latest run.
+   *
+   * @generated from field: optional int64 from_sequence = 2;
+   */
+  fromSequence?: bigint | undefined;
+};
+
+/**
+ * Describes the message troupe.v1.WatchProcessRequest.
+ * Use `create(WatchProcessRequestSchema)` to create a new message.
+ */
+export const WatchProcessRequestSchema: GenMessage<WatchProcessRequest> = /*@__PURE__*/
+  messageDesc(file_troupe_v1_process_service, 22);
+
+/**
+ * A tool call of a running program.
+ *
+ * @generated from message troupe.v1.ToolCallEvent
+ */
+export type ToolCallEvent = Message<"troupe.v1.ToolCallEvent"> & {
+  /**
+   * Counts the calls of one run.
+   *
+   * @generated from field: int64 call_id = 1;
+   */
+  callId: bigint;
+
+  /**
+   * @generated from field: string service_id = 2;
+   */
+  serviceId: string;
+
+  /**
+   * @generated from field: string tool_id = 3;
+   */
+  toolId: string;
+
+  /**
+   * @generated from field: troupe.v1.ToolCallState state = 4;
+   */
+  state: ToolCallState;
+
+  /**
+   * Why it failed; unset otherwise.
+   *
+   * @generated from field: optional string code = 5;
+   */
+  code?: string | undefined;
+
+  /**
+   * Milliseconds, once it has ended.
+   *
+   * @generated from field: optional double duration_ms = 6;
+   */
+  durationMs?: number | undefined;
+};
+
+/**
+ * Describes the message troupe.v1.ToolCallEvent.
+ * Use `create(ToolCallEventSchema)` to create a new message.
+ */
+export const ToolCallEventSchema: GenMessage<ToolCallEvent> = /*@__PURE__*/
+  messageDesc(file_troupe_v1_process_service, 23);
+
+/**
+ * One event of a process.
+ *
+ * @generated from message troupe.v1.WatchProcessResponse
+ */
+export type WatchProcessResponse = Message<"troupe.v1.WatchProcessResponse"> & {
+  /**
+   * Grows with every event of the process and names the same event for ever.
+   *
+   * @generated from field: int64 sequence = 1;
+   */
+  sequence: bigint;
+
+  /**
+   * @generated from field: troupe.v1.ProcessEventKind kind = 2;
+   */
+  kind: ProcessEventKind;
+
+  /**
+   * Of a snapshot, and of the state idle.
+   *
+   * @generated from field: troupe.v1.Process process = 3;
+   */
+  process?: Process | undefined;
+
+  /**
+   * Of a state.
+   *
+   * @generated from field: optional troupe.v1.ProcessState state = 4;
+   */
+  state?: ProcessState | undefined;
+
+  /**
+   * Of the state idle, when the run failed: as in GetProcessResponse.
+   *
+   * @generated from field: optional string reason = 5;
+   */
+  reason?: string | undefined;
+
+  /**
+   * Of stdout and stderr.
+   *
+   * @generated from field: optional string text = 6;
+   */
+  text?: string | undefined;
+
+  /**
+   * Of a tool call.
+   *
+   * @generated from field: troupe.v1.ToolCallEvent tool_call = 7;
+   */
+  toolCall?: ToolCallEvent | undefined;
+
+  /**
+   * Of output.
+   *
+   * @generated from field: google.protobuf.Struct output = 8;
+   */
+  output?: JsonObject | undefined;
+};
+
+/**
+ * Describes the message troupe.v1.WatchProcessResponse.
+ * Use `create(WatchProcessResponseSchema)` to create a new message.
+ */
+export const WatchProcessResponseSchema: GenMessage<WatchProcessResponse> = /*@__PURE__*/
+  messageDesc(file_troupe_v1_process_service, 24);
+
+/**
+ * What an event of a process is about.
+ *
+ * @generated from enum troupe.v1.ProcessEventKind
+ */
+export const ProcessEventKind = {
+  /**
+   * @generated from enum value: PROCESS_EVENT_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * The process as it is now; what follows is its latest run from the start.
+   *
+   * @generated from enum value: PROCESS_EVENT_KIND_SNAPSHOT = 1;
+   */
+  SNAPSHOT: 1,
+
+  /**
+   * The process went into `state`.
+   *
+   * @generated from enum value: PROCESS_EVENT_KIND_STATE = 2;
+   */
+  STATE: 2,
+
+  /**
+   * The program printed `text` to standard output.
+   *
+   * @generated from enum value: PROCESS_EVENT_KIND_STDOUT = 3;
+   */
+  STDOUT: 3,
+
+  /**
+   * The program printed `text` to standard error.
+   *
+   * @generated from enum value: PROCESS_EVENT_KIND_STDERR = 4;
+   */
+  STDERR: 4,
+
+  /**
+   * A tool call began or ended.
+   *
+   * @generated from enum value: PROCESS_EVENT_KIND_TOOL_CALL = 5;
+   */
+  TOOL_CALL: 5,
+
+  /**
+   * The run is over and left `output`.
+   *
+   * @generated from enum value: PROCESS_EVENT_KIND_OUTPUT = 6;
+   */
+  OUTPUT: 6,
+
+  /**
+   * What the run printed and called beyond 1 MiB is not among its events.
+   *
+   * @generated from enum value: PROCESS_EVENT_KIND_TRUNCATED = 7;
+   */
+  TRUNCATED: 7,
+} as const;
+
+/**
+ * What an event of a process is about.
+ *
+ * @generated from enum troupe.v1.ProcessEventKind
+ */
+export type ProcessEventKind = (typeof ProcessEventKind)[keyof typeof ProcessEventKind] | UnknownEnum;
+
+/**
+ * Describes the enum troupe.v1.ProcessEventKind.
+ */
+export const ProcessEventKindSchema: GenEnum<ProcessEventKind> = /*@__PURE__*/
+  enumDesc(file_troupe_v1_process_service, 0);
+
+/**
+ * Where a tool call is in its life.
+ *
+ * @generated from enum troupe.v1.ToolCallState
+ */
+export const ToolCallState = {
+  /**
+   * @generated from enum value: TOOL_CALL_STATE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * @generated from enum value: TOOL_CALL_STATE_STARTED = 1;
+   */
+  STARTED: 1,
+
+  /**
+   * @generated from enum value: TOOL_CALL_STATE_OK = 2;
+   */
+  OK: 2,
+
+  /**
+   * @generated from enum value: TOOL_CALL_STATE_FAILED = 3;
+   */
+  FAILED: 3,
+} as const;
+
+/**
+ * Where a tool call is in its life.
+ *
+ * @generated from enum troupe.v1.ToolCallState
+ */
+export type ToolCallState = (typeof ToolCallState)[keyof typeof ToolCallState] | UnknownEnum;
+
+/**
+ * Describes the enum troupe.v1.ToolCallState.
+ */
+export const ToolCallStateSchema: GenEnum<ToolCallState> = /*@__PURE__*/
+  enumDesc(file_troupe_v1_process_service, 1);
+
+/**
  * Processes: programs that callers submit and the server runs.
  *
  * @generated from service troupe.v1.ProcessService
@@ -627,6 +884,17 @@ export const ProcessService: GenService<{
     methodKind: "unary";
     input: typeof GetProcessStderrRequestSchema;
     output: typeof GetProcessStderrResponseSchema;
+  },
+  /**
+   * What the run did so far, then what it does, until it is over and told; a process that never ran is waited for. A follower that leaves
+   * or reads slowly never affects the run.
+   *
+   * @generated from rpc troupe.v1.ProcessService.WatchProcess
+   */
+  watchProcess: {
+    methodKind: "server_streaming";
+    input: typeof WatchProcessRequestSchema;
+    output: typeof WatchProcessResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_troupe_v1_process_service, 0);

@@ -1,0 +1,32 @@
+/** How often something ended how, and how long it took; by one label from a closed set and the kinds of failures. */
+import type { DurationTally, TalliedCounter, TalliedHistogram, Tally } from "./metrics-tallies.ts";
+
+export class OutcomeMeter {
+  readonly #total: TalliedCounter;
+  readonly #duration: TalliedHistogram;
+  readonly #label: string;
+  readonly #byOutcome = new Map<string, Tally>();
+  readonly #byValue = new Map<string, DurationTally>();
+
+  constructor(parts: { total: TalliedCounter; duration: TalliedHistogram }, label: string) {
+    this.#total = parts.total;
+    this.#duration = parts.duration;
+    this.#label = label;
+  }
+
+  add(value: string, outcome: string, durationMs: number): void {
+    const name = `${value} ${outcome}`;
+    let tally = this.#byOutcome.get(name);
+    if (tally === undefined) {
+      tally = this.#total.holder({ [this.#label]: value, outcome });
+      this.#byOutcome.set(name, tally);
+    }
+    tally.count += 1;
+    let duration = this.#byValue.get(value);
+    if (duration === undefined) {
+      duration = this.#duration.holder({ [this.#label]: value });
+      this.#byValue.set(value, duration);
+    }
+    duration.observe(durationMs);
+  }
+}
