@@ -96,13 +96,13 @@ class LevelLogDisk implements LogDisk {
   }
 
   async append(texts: readonly SequencedText[]): Promise<void> {
-    const newest = texts.at(-1);
-    if (newest === undefined) return;
     if (this.#fault !== undefined) await this.#openAgain(this.#fault.isDamaged);
     const { keep } = this.#options;
     await this.#noticed(async () => {
-      await this.#write(texts, 0);
-      this.#last = newest[0];
+      // Those of a try that failed after they were there are not written, and counted, again.
+      const fresh = texts.filter(([seq]) => seq > this.#last);
+      await this.#write(fresh, 0);
+      this.#last = fresh.at(-1)?.[0] ?? this.#last;
       const slack = Math.ceil(keep / 100);
       if (this.#census.count <= keep + slack) return;
       while (this.#census.count > keep) await this.#write([], this.#census.count - keep);

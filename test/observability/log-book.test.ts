@@ -173,9 +173,8 @@ describe("records", () => {
     const { book, log, settled } = await open({ keep: 10 });
     for (let n = 1; n <= 500; n++) log.info("a", `${n}`);
     await settled();
-    expect((await book.before(book.last + 1, 100)).map(({ message }) => message)).toEqual(
-      Array.from({ length: 10 }, (_, place) => `${500 - place}`),
-    );
+    const found = async () => (await book.before(book.last + 1, 100)).map(({ message }) => message);
+    await expect.poll(found).toEqual(Array.from({ length: 10 }, (_, place) => `${500 - place}`));
   });
 });
 
