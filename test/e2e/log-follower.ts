@@ -1,0 +1,67 @@
+/** Follows GET /logs/stream as a browser would, and reads whole lists. */
+import { expect } from "vitest";
+import type { Server } from "./server.ts";
+
+export interface SeenRecord {
+  readonly seq: number;
+  readonly level: string;
+  readonly event: string;
+  readonly message: string;
+  readonly [field: string]: unknown;
+}
+
+export interface Follower {
+  readonly seen: SeenRecord[];
+  /** Resolves when the stream is over, whoever ended it. */
+  readonly over: Promise<void>;
+  leave(): Promise<void>;
+}
+
+export async function follow(server: Server, query = "", after?: number): Promise<Follower> {
+  const leaving = new AbortController();
+  const answer = await fetch(`${server.http}/logs/stream${query}`, {
+    headers: after === undefined ? {} : { "last-event-id": String(after) },
+    signal: leaving.signal,
+  });
+  expect([answer.status, answer.headers.get("content-type")]).toEqual([200, "text/event-stream; charset=utf-8"]);
+  const seen: SeenRecord[] = [];
+  const over = read(answer, seen).catch(() => undefined);
+  return {
+    seen,
+    over,
+    async leave() {
+      leaving.abort();
+      await over;
+    },
+  };
+}
+
+async function read(answer: Response, seen: SeenRecord[]): Promise<void> {
+  let text = "";
+  for await (const chunk of answer.body!.pipeThrough(new TextDecoderStream())) {
+    const blocks = (text + chunk).split("\n\n");
+    text = blocks.pop() ?? "";
+    for (const block of blocks) {
+      const match = /^id: (\d+)\nevent: log\ndata: (.*)$/.exec(block);
+      if (match === null) continue;
+      const record = JSON.parse(match[2] ?? "") as SeenRecord;
+      expect(record.seq).toBe(Number(match[1]));
+      seen.push(record);
+    }
+  }
+}
+
+/** Oldest first. */
+export async function listAll(server: Server, query = ""): Promise<SeenRecord[]> {
+  const records: SeenRecord[] = [];
+  let cursor: string | null = "";
+  while (cursor !== null) {
+    const { status, body, text } = await server.get(
+      `/logs?limit=100${query}${cursor === "" ? "" : `&cursor=${cursor}`}`,
+    );
+    expect(status, text).toBe(200);
+    records.push(...body.items);
+    cursor = body.nextCursor;
+  }
+  return records.reverse();
+}
