@@ -98,7 +98,7 @@ export const ownRoutes: readonly OwnRoute[] = [
     answers: {
       200: {
         description: "Exposition format of Prometheus",
-        mediaTypes: { "text/plain": text, "application/openmetrics-text": text },
+        mediaTypes: { "text/plain": text },
         headers: ["Cache-Control"],
       },
     },
