@@ -42,6 +42,23 @@ const countOf = async (server: Server, state: string): Promise<number> =>
   (await server.get(`/processes?state=${state}&limit=100`)).body.items.length;
 
 describe("after kill -9", () => {
+  it("a list goes on with the cursor from before, and what is created meanwhile is not in the way", async () => {
+    const folder = await folderOfOwn();
+    let server = await start(folder);
+    const created = (await ids(server, 7, { code: "", autorun: false, ref: "paged" })).sort((a, b) => b - a);
+    const seen: number[] = [];
+    let cursor: string | null = "";
+    while (cursor !== null) {
+      const { body } = await server.get(`/processes?ref=paged&limit=4${cursor === "" ? "" : `&cursor=${cursor}`}`);
+      seen.push(...body.items.map(({ id }: { id: number }) => id));
+      cursor = body.nextCursor;
+      await server.kill();
+      server = await start(folder);
+      await ids(server, 1, { code: "", autorun: false, ref: "paged" });
+    }
+    expect(seen).toEqual(created);
+  });
+
   it("10 running read interrupted, 10 queued run, 5 never started are as they were, and ids go on", async () => {
     const folder = await folderOfOwn();
     const first = await start(folder, { SERVICE_PROCESS_CONCURRENCY: "10" });
