@@ -62,6 +62,8 @@ const eventStreamHeaders = {
   "content-type": "text/event-stream; charset=utf-8",
   "cache-control": "no-store",
   "x-accel-buffering": "no",
+  // A connection that stays open after its stream would hold up a server that closes.
+  connection: "close",
 };
 
 function textOf({ id, event, data }: StreamEvent): string {

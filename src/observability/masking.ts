@@ -12,8 +12,18 @@ const secretNames = [
 const secretName = new RegExp(`(?:${secretNames.join("|")})$`);
 
 export function namesSecret(name: string): boolean {
-  return secretName.test(name.toLowerCase().replace(/[-_]/g, ""));
+  const known = judged.get(name);
+  if (known !== undefined) return known;
+  const isSecret = secretName.test(name.toLowerCase().replace(/[-_]/g, ""));
+  if (judged.size >= namesJudgedMax) judged.clear();
+  if (name.length <= nameCharactersMax) judged.set(name, isSecret);
+  return isSecret;
 }
+
+/** Fields of our own lines have some hundred names, and every line asks about each of its own. */
+const judged = new Map<string, boolean>();
+const namesJudgedMax = 1_000;
+const nameCharactersMax = 256;
 
 /** As those names are written in texts: with `-` or `_` between any two letters would be too slow to look for, so where words meet. */
 const written =
@@ -95,8 +105,6 @@ function membersOf(value: object, allowance: Allowance, depth: number): unknown 
   }
   return Object.fromEntries(members);
 }
-
-const nameCharactersMax = 256;
 
 function taken(text: string, allowance: Allowance): string {
   const kept = text.length <= allowance.characters ? text : `${text.slice(0, Math.max(0, allowance.characters))}…`;

@@ -89,6 +89,12 @@ export class RecentRecords {
 }
 
 /** Roughly. */
-function charactersOf({ message, error, fields }: LogRecord): number {
-  return 200 + message.length + (error?.length ?? 0) + (fields === undefined ? 0 : JSON.stringify(fields).length);
+function charactersOf({ message, error = "", fields = {} }: LogRecord): number {
+  let characters = 300 + message.length + error.length;
+  for (const name in fields) {
+    const value = fields[name];
+    if (typeof value === "string") characters += value.length;
+    else if (typeof value === "object") characters += JSON.stringify(value).length;
+  }
+  return characters;
 }

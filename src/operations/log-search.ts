@@ -63,9 +63,14 @@ export async function findLogs(
   const stretchMax = test === undefined ? limit + 1 : logStretchRecords;
   const oldest = filter.from === undefined ? undefined : Date.parse(filter.from) - logClockStepMs;
   const kept: LogRecord[] = [];
+  let lastRead: LogRecord | undefined;
   let position = below ?? (await positionAfter(records, filter.to));
   for (let read = 0; ; ) {
-    const stretch = await records.before(position, stretchMax);
+    const stretch = await records.before(position, stretchMax).catch((error: unknown) => {
+      if (lastRead === undefined) throw error;
+    });
+    // The next page has the refusal; this one what could be read.
+    if (stretch === undefined) return { kept, last: lastRead };
     for (const record of stretch) {
       if (oldest !== undefined && timeOf(record) < oldest) return { kept, last: undefined };
       if (test?.(record) === false) continue;
@@ -74,7 +79,8 @@ export async function findLogs(
       kept.push(record);
     }
     const lowest = stretch.at(-1);
-    if (lowest === undefined || stretch.length < stretchMax) return { kept, last: undefined };
+    if (lowest === undefined) return { kept, last: undefined };
+    lastRead = lowest;
     read += stretch.length;
     if (read >= logRecordsReadMax) return { kept, last: lowest };
     position = lowest.seq;

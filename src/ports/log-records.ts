@@ -25,7 +25,7 @@ export interface LogRecord {
 export interface LogRecords {
   /** seq of the newest record; 0 before the first. */
   readonly last: number;
-  /** Records below `seq`, newest first; fewer than `limit` only where no more are kept. */
+  /** Records below `seq`, newest first; none only where no more are kept. */
   before(seq: number, limit: number): Promise<readonly LogRecord[]>;
   /** Records above `seq`, oldest first; empty when there are none yet. */
   after(seq: number, limit: number): Promise<readonly LogRecord[]>;

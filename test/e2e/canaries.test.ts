@@ -223,7 +223,20 @@ async function start(): Promise<Tour> {
   return new Tour(server, client);
 }
 
+/** Everything logged so far, as each face tells it. */
+async function readLogs(tour: Tour): Promise<void> {
+  tour.answers = "log records";
+  for (let cursor: string | null = ""; cursor !== null; ) {
+    const page = await tour.rest("GET", `/logs?limit=100${cursor === "" ? "" : `&cursor=${cursor}`}`);
+    expect(page.status, page.text).toBe(200);
+    cursor = (JSON.parse(page.text) as { nextCursor: string | null }).nextCursor;
+  }
+  await tour.rpc("LogService", "ListLogs", { limit: 100 });
+  tour.answers = undefined;
+}
+
 async function end(tour: Tour, signal: NodeJS.Signals): Promise<void> {
+  await readLogs(tour);
   tour.client.close();
   await tour.server.kill(signal);
   keep("log", tour.server.lines.join("\n"));
@@ -460,9 +473,14 @@ async function keepDataFolder(): Promise<void> {
       said.push({ name: "data files", bytes: Buffer.concat([Buffer.from(file), readFileSync(file)]) });
   }
   // Files may be compressed: what LevelDB reads from them is searched as well.
-  const level = new Level<Buffer, Buffer>(join(folder, "store"), { keyEncoding: "buffer", valueEncoding: "buffer" });
-  for await (const entry of level.iterator()) said.push({ name: "stored entries", bytes: Buffer.concat(entry) });
-  await level.close();
+  for (const [database, name] of [
+    ["store", "stored entries"],
+    ["logs", "stored log records"],
+  ] as const) {
+    const level = new Level<Buffer, Buffer>(join(folder, database), { keyEncoding: "buffer", valueEncoding: "buffer" });
+    for await (const entry of level.iterator()) said.push({ name, bytes: Buffer.concat(entry) });
+    await level.close();
+  }
 }
 
 describe("after a tour through everything that handles secrets", () => {
@@ -534,7 +552,7 @@ describe("after a tour through everything that handles secrets", () => {
 
   it.each([
     ...["REST bodies", "REST headers", "gRPC answers", "gRPC messages", "gRPC trailers"],
-    ...["log", "data files", "stored entries", "refused starts"],
+    ...["log", "log records", "data files", "stored entries", "stored log records", "refused starts"],
   ])("a marker that is no secret is found in %s", (name) => {
     expect(
       search(

@@ -42,4 +42,17 @@ describe("draining under load", () => {
     expect(acknowledged.length).toBeGreaterThan(rounds * 10);
     await server.kill("SIGTERM");
   });
+
+  it("ends event streams at once, and does not wait for whoever follows them", { timeout: 60_000 }, async () => {
+    const server = await startServer();
+    const { body } = await server.post("/processes", { code: "return 1", autorun: false });
+    const streams = await Promise.all(
+      [`/processes/${body.id}/events`, "/logs/stream"].map((path) => fetch(server.http + path)),
+    );
+    const ends = Promise.all(streams.map((stream) => stream.text()));
+    const started = Date.now();
+    expect(await server.kill("SIGTERM")).toBe(0);
+    expect(Date.now() - started).toBeLessThan(5_000);
+    for (const text of await ends) expect(text).toMatch(/event: error\ndata: \{"error":"The server is shutting down"/);
+  });
 });

@@ -10,6 +10,8 @@ export interface SeenRecord {
   readonly [field: string]: unknown;
 }
 
+type Headers = Readonly<Record<string, string>>;
+
 export interface Follower {
   readonly seen: SeenRecord[];
   /** Resolves when the stream is over, whoever ended it. */
@@ -17,10 +19,13 @@ export interface Follower {
   leave(): Promise<void>;
 }
 
-export async function follow(server: Server, query = "", after?: number): Promise<Follower> {
+export async function follow(server: Server, query = "", after?: number, headers: Headers = {}): Promise<Follower> {
   const leaving = new AbortController();
   const answer = await fetch(`${server.http}/logs/stream${query}`, {
-    headers: after === undefined ? {} : { "last-event-id": String(after) },
+    headers: {
+      ...(after === undefined ? {} : { "last-event-id": String(after) }),
+      ...headers,
+    },
     signal: leaving.signal,
   });
   expect([answer.status, answer.headers.get("content-type")]).toEqual([200, "text/event-stream; charset=utf-8"]);
@@ -52,12 +57,15 @@ async function read(answer: Response, seen: SeenRecord[]): Promise<void> {
 }
 
 /** Oldest first. */
-export async function listAll(server: Server, query = ""): Promise<SeenRecord[]> {
+export async function listAll(server: Server, query = "", headers: Headers = {}): Promise<SeenRecord[]> {
   const records: SeenRecord[] = [];
   let cursor: string | null = "";
   while (cursor !== null) {
-    const { status, body, text } = await server.get(
+    const { status, body, text } = await server.call(
+      "GET",
       `/logs?limit=100${query}${cursor === "" ? "" : `&cursor=${cursor}`}`,
+      undefined,
+      headers,
     );
     expect(status, text).toBe(200);
     records.push(...body.items);

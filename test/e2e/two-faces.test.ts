@@ -429,6 +429,22 @@ const cases: Record<string, Case> = {
     rest: () => ["POST", "/modules/reload", {}],
     rpc: () => ["ModuleService", "ReloadModules", {}],
   },
+  "list log records": {
+    rest: () => ["GET", "/logs?event=listening&level=info&levelMin=debug&query=takes&limit=5"],
+    rpc: () => [
+      "LogService",
+      "ListLogs",
+      { event: "listening", level: "LOG_LEVEL_INFO", levelMin: "LOG_LEVEL_DEBUG", query: "takes", limit: 5 },
+    ],
+  },
+  "list log records of a process that is none": {
+    rest: () => ["GET", "/logs?processId=0"],
+    rpc: () => ["LogService", "ListLogs", { processId: 0 }],
+  },
+  "list log records with the cursor of another list": {
+    rest: () => ["GET", "/logs?cursor=eyJ2IjoxLCJrIjpbMSwyXX0"],
+    rpc: () => ["LogService", "ListLogs", { cursor: "eyJ2IjoxLCJrIjpbMSwyXX0" }],
+  },
   "delete a service": {
     rest: ({ service }) => ["DELETE", `/services/${service}`],
     rpc: ({ service }) => ["ServiceService", "DeleteService", { serviceId: service }],
@@ -445,10 +461,10 @@ function shared(value: unknown, name = ""): unknown {
     return Object.fromEntries(entries.map(([key, member]) => [key, shared(member, key)]).sort());
   }
   if (name === "id" && /^[0-9]+$/.test(String(value))) return "a number";
-  if (name === "pid") return "a number";
+  if (name === "pid" || name === "seq") return "a number";
   if (typeof value === "string") {
     if (/^\d{4}-\d\d-\d\dT/.test(value)) return "a time";
-    const enumeration = /^(?:PROCESS_(?:EXIT_)?STATE|MODULE_TYPE)_([A-Z]+)$/.exec(value);
+    const enumeration = /^(?:PROCESS_(?:EXIT_)?STATE|MODULE_TYPE|LOG_LEVEL)_([A-Z]+)$/.exec(value);
     if (enumeration !== null) return enumeration[1]?.toLowerCase();
     return value.replace(/\b(rest|rpc)\b/g, "twin").replace(/process \d+/gi, "process N");
   }
@@ -509,6 +525,7 @@ describe("through both faces the same answer: ", () => {
 
   it("covers every rpc of troupe.v1", () => {
     expect(client.services.filter((name) => name.startsWith("troupe."))).toEqual([
+      "troupe.v1.LogService",
       "troupe.v1.ModuleService",
       "troupe.v1.ProcessService",
       "troupe.v1.RegistryService",
