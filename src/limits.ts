@@ -86,6 +86,8 @@ export const folderLockAttemptsMax = 4;
 export const patchCopiedWeightMax = 512 * 1024;
 /** A stored configuration or set of secrets after a patch, in characters and nodes. */
 export const settingsWeightMax = 1024 * 1024;
+/** All JSON Pointers into them together, in characters. */
+export const settingsPathsCharactersMax = 16 * 1024 * 1024;
 /** Problems of one value named in an error; the rest is counted. */
 export const schemaProblemsMax = 20;
 /** A foreign JSON Schema as text; the largest real configuration schemas are some 100 KiB. */
@@ -94,6 +96,10 @@ export const schemaCharactersMax = 1024 * 1024;
 export const schemaDepthMax = 128;
 /** Subschemas once every `$ref` is followed: thirty that each refer twice to the next would be a thousand million checks. */
 export const schemaUnfoldedMax = 200_000;
+/** Subschemas of a schema that is compiled on the event loop: each takes some 0.2 ms there, once, and more where all are branches of one. */
+export const schemaSubschemasMax = 4_000;
+/** Steps a schema may make of one value on the event loop: a scalar against a subschema is one, a container ten; some 100 ns each. */
+export const schemaEffortMax = 1_000_000;
 /** Compiled schemas kept. */
 export const schemasCompiledMax = 256;
 
@@ -409,8 +415,8 @@ export const quickSchemaWeightMax = 64 * 1024;
 export const schemaCompileQuickMs = 2_000;
 /** Schemas known to be slow. */
 export const slowSchemasKnownMax = 10_000;
-/** Weight of the schemas whose compiled checks a worker keeps. */
-export const parameterChecksCachedWeightMax = 4 * 1024 * 1024;
+/** Weight of the schemas whose compiled checks a worker keeps: each character takes some 60 bytes of its heap. */
+export const parameterChecksCachedWeightMax = 2 * 1024 * 1024;
 /** Calls waiting for each worker that checks parameters: the schemas of ten large servers, each called at once. */
 export const parameterChecksWaitingMax = 4_096;
 /** The workers for large schemas and for those that hung are ended after this without work. */

@@ -3,7 +3,7 @@
  * either once each `$ref` is replaced by what it names. A schema of thirty definitions that each refer twice to the next is
  * tiny as text and a thousand million checks when run.
  */
-import { schemaCharactersMax, schemaDepthMax, schemaUnfoldedMax } from "../limits.ts";
+import { schemaCharactersMax, schemaDepthMax, schemaSubschemasMax, schemaUnfoldedMax } from "../limits.ts";
 import { measure } from "./safety.ts";
 import { isSchemaObject, resolveReference, type SchemaObject, subschemas } from "./schema-walk.ts";
 
@@ -45,4 +45,17 @@ function unfoldedSize(schema: unknown, root: SchemaObject, known: Map<object, nu
   size = Math.min(size, schemaUnfoldedMax * 2);
   known.set(schema, size);
   return size;
+}
+
+/** For who compiles on the event loop: why that would take too long there; undefined when it does not. */
+export function subschemasFault(root: unknown): string | undefined {
+  if (!isSchemaObject(root)) return undefined;
+  const seen = new Set<SchemaObject>([root]);
+  for (const schema of seen) {
+    for (const inner of [...subschemas(schema).map((held) => held.schema), resolveReference(schema, root)]) {
+      if (isSchemaObject(inner)) seen.add(inner);
+    }
+    if (seen.size > schemaSubschemasMax) return "the schema has too many subschemas";
+  }
+  return undefined;
 }

@@ -107,9 +107,9 @@ const anchorsOf = new WeakMap<SchemaObject, ReadonlyMap<string, SchemaObject>>()
 /** The first of a name counts. */
 function collectAnchors(schema: unknown, anchors: Map<string, SchemaObject>): void {
   if (!isSchemaObject(schema)) return;
-  const { $anchor, $id } = schema;
+  const { $anchor, $dynamicAnchor, $id } = schema;
   const named = typeof $id === "string" && $id.startsWith("#") ? $id.slice(1) : undefined;
-  for (const name of [$anchor, named]) {
+  for (const name of [$anchor, $dynamicAnchor, named]) {
     if (typeof name === "string" && !anchors.has(name)) anchors.set(name, schema);
   }
   for (const { schema: inner } of subschemas(schema)) collectAnchors(inner, anchors);

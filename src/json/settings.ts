@@ -10,7 +10,7 @@
  * Errors name paths and what the schema wants, never a value, so that one code serves secrets as well.
  */
 import { Failure } from "../errors/failure.ts";
-import { patchOperationsMax, settingsWeightMax } from "../limits.ts";
+import { patchOperationsMax, settingsPathsCharactersMax, settingsWeightMax } from "../limits.ts";
 import { cloneJson } from "./clone.ts";
 import { fillDefaults } from "./defaults.ts";
 import { applyPatch, type JsonObject } from "./patch.ts";
@@ -19,6 +19,7 @@ import { formatPointer } from "./pointer.ts";
 import { withoutRequired } from "./relax.ts";
 import { measure } from "./safety.ts";
 import { describeProblems, type Problem, problemFields, schemaProblem, validate } from "./schema.ts";
+import { effortFault } from "./schema-effort.ts";
 import { isSchemaObject } from "./schema-walk.ts";
 import { childPlace, type Place, undeclaredPlaces } from "./undeclared.ts";
 
@@ -46,8 +47,9 @@ export function patchSettings({ kind, schema, stored, operations, enforceRequire
   const next = applyPatch(stored, operations);
   if (measure(next, settingsWeightMax).weight > settingsWeightMax)
     throw new Failure("invalid_request", `The ${kind} would become too large`);
+  requireShortPaths(kind, next);
   if (allowsAll(schema)) return { next, outdated: [] };
-  requireUsable(kind, schema);
+  requireUsable(kind, schema, next);
   requireNoNewKeys(kind, schema, stored, next);
   requireValid(
     kind,
@@ -101,6 +103,22 @@ function leaves(value: unknown, tokens: readonly string[]): readonly (readonly s
   return members.flatMap(([key, member]) => leaves(member, [...tokens, key]));
 }
 
+/** Paths are listed one by one: a hundred thousand values below one long key would be gigabytes of them. */
+function requireShortPaths(kind: SettingsKind, settings: JsonObject): void {
+  let characters = 0;
+  const pending: (readonly [value: object, path: number])[] = [[settings, 0]];
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    const [value, above] = next;
+    for (const [key, member] of Object.entries(value)) {
+      const path = above + key.length + 1;
+      characters += path;
+      if (typeof member === "object" && member !== null) pending.push([member, path]);
+    }
+    if (characters > settingsPathsCharactersMax)
+      throw new Failure("invalid_request", `The ${kind} would have too many long paths`);
+  }
+}
+
 /** test, copy and move read values: their outcome would tell what is stored. */
 function requireWritesOnly(operations: unknown): void {
   for (const operation of readOperations(operations, patchOperationsMax)) {
@@ -110,8 +128,8 @@ function requireWritesOnly(operations: unknown): void {
   }
 }
 
-function requireUsable(kind: SettingsKind, schema: unknown): void {
-  const fault = schemaProblem(schema);
+function requireUsable(kind: SettingsKind, schema: unknown, value: JsonObject): void {
+  const fault = schemaProblem(schema) ?? effortFault(schema, value);
   if (fault !== undefined) throw new Failure("invalid_request", `The ${kind} cannot be checked: ${fault}`);
 }
 
@@ -154,7 +172,7 @@ function keysWithin(value: unknown, place: Place): readonly Place[] {
 }
 
 function undeclared(schema: unknown, value: JsonObject): readonly Place[] {
-  return usable(schema) ? undeclaredPlaces(schema, value) : [];
+  return usable(schema) && effortFault(schema, value) === undefined ? undeclaredPlaces(schema, value) : [];
 }
 
 function usable(schema: unknown): boolean {

@@ -3,7 +3,7 @@
  * or when `additionalProperties` is anything but false; through `$ref` and `allOf` every part has to allow it, of
  * `anyOf`/`oneOf` one branch that could be meant. Values below an undeclared key are not looked at: it goes as a whole.
  */
-import { compilePattern } from "./pattern.ts";
+import { compilePattern, type LinearPattern } from "./pattern.ts";
 import { formatPointer } from "./pointer.ts";
 import { isSchemaObject, resolveReference, type SchemaObject } from "./schema-walk.ts";
 
@@ -103,9 +103,22 @@ export function declarations(schema: SchemaObject, key: string): readonly unknow
   const { properties, patternProperties } = schema;
   const named = isSchemaObject(properties) && Object.hasOwn(properties, key) ? [properties[key]] : [];
   const matching = isSchemaObject(patternProperties)
-    ? Object.entries(patternProperties).filter(([pattern]) => compilePattern(pattern).test(key))
+    ? patternsOf(patternProperties).filter(([pattern]) => pattern.test(key))
     : [];
   return [...named, ...matching.map(([, inner]) => inner)];
+}
+
+/** Compiled once and not for each key. */
+const patternsKnown = new WeakMap<object, readonly (readonly [LinearPattern, unknown])[]>();
+
+function patternsOf(patternProperties: SchemaObject): readonly (readonly [LinearPattern, unknown])[] {
+  const known = patternsKnown.get(patternProperties);
+  if (known !== undefined) return known;
+  const patterns = Object.entries(patternProperties).map(
+    ([pattern, inner]) => [compilePattern(pattern), inner] as const,
+  );
+  patternsKnown.set(patternProperties, patterns);
+  return patterns;
 }
 
 /** Whether any part of the schema says something about the key, for `unevaluatedProperties`. */

@@ -1,22 +1,10 @@
-/** Around a gRPC adapter under test: checks of parameters, approved addresses, and shorthands from document to call. */
+/** Around a gRPC adapter under test: the real checks of parameters, approved addresses, and shorthands from document to call. */
 import { openGrpcAdapter } from "../../src/adapters/grpc/grpc-adapter.ts";
+import { openParameterChecks } from "../../src/adapters/parameter-checks/parameter-checks.ts";
 import { Failure } from "../../src/errors/failure.ts";
-import { validate } from "../../src/json/schema.ts";
 import type { Adapter } from "../../src/ports/adapter.ts";
-import type { ParameterChecks } from "../../src/ports/parameter-checks.ts";
 import { type CallSettings, defined, realClock, recordingLog } from "./adapter-bench.ts";
 import { shopSet } from "./grpc-server.ts";
-
-/** The rules of the real ones, in this process. */
-const parameterChecks: ParameterChecks = {
-  async check({ schema, parameters, subject }) {
-    const problems = validate(schema, parameters);
-    if (problems.length === 0) return;
-    const text = problems.map(({ path, message }) => `${path || "the parameters"} ${message}`).join("; ");
-    throw new Failure("invalid_request", `${subject} do not fit: ${text}`);
-  },
-  async close() {},
-};
 
 /** Approves loopback only, and remembers what it was asked. */
 export function loopbackJudge() {
@@ -32,11 +20,20 @@ export function loopbackJudge() {
   };
 }
 
-export function openTestGrpc(
+/** Closing the adapter closes its parameter checks too. */
+export async function openTestGrpc(
   addresses: { approve(url: string): Promise<readonly string[]> } = loopbackJudge(),
   log = recordingLog(),
 ): Promise<Adapter> {
-  return openGrpcAdapter({ addresses, parameterChecks, clock: realClock, log });
+  const parameterChecks = openParameterChecks({ clock: realClock, log });
+  const adapter = await openGrpcAdapter({ addresses, parameterChecks, clock: realClock, log });
+  const close = adapter.close.bind(adapter);
+  return Object.assign(adapter, {
+    close: async () => {
+      await close();
+      await parameterChecks.close();
+    },
+  });
 }
 
 export function documentOf(target: string, set: Uint8Array = shopSet, more: object = {}): string {

@@ -5,6 +5,13 @@ import { schemaProblem, validate } from "../../src/json/schema.ts";
 import { schemaFault } from "../../src/json/schema-bounds.ts";
 import { processorMs } from "./processor-time.ts";
 
+function counting(seen: () => void): (target: object, key: string | symbol) => unknown {
+  return (target, key) => {
+    seen();
+    return Reflect.get(target, key);
+  };
+}
+
 describe("measure", () => {
   it.each<[unknown, number, number]>([
     [null, 1, 0],
@@ -17,6 +24,26 @@ describe("measure", () => {
     [{ ab: [1, "x"], c: {} }, 1 + 2 + 1 + 1 + 2 + 1 + 1, 2],
   ])("%j weighs %i and is %i deep", (value, weight, depth) => {
     expect(measure(value)).toEqual({ weight, depth });
+  });
+
+  it.each<[string, (seen: () => void) => unknown]>([
+    ["one long list", (seen) => new Proxy(Array(3_300_000).fill([]), { get: counting(seen) })],
+    [
+      "lists in a list",
+      (seen) => Array.from({ length: 1_000 }, () => new Proxy(Array(3_300).fill(0), { get: counting(seen) })),
+    ],
+    [
+      "objects in a list",
+      (seen) => Array.from({ length: 100_000 }, () => new Proxy({ a: 1, b: 2 }, { get: counting(seen) })),
+    ],
+  ])("looks at no more of %s than its bound", (_, make) => {
+    let looks = 0;
+    const value = make(() => {
+      looks += 1;
+    });
+    expect(measure(value, 1_000).weight).toBeGreaterThan(1_000);
+    // Of each item of a list also the length is asked for.
+    expect(looks).toBeLessThan(3_000);
   });
 
   it("takes 10 MiB of the smallest values without holding anybody up for long", () => {

@@ -30,8 +30,19 @@ const checks = new LRUCache<string, CompiledCheck>({
 function compile({ key, schema }: CompileInput): null {
   const fault = schemaFault(schema);
   if (fault !== undefined) throw unusable(fault);
-  checks.set(key, compileCheck(schema, { isProven: false }), { size: measure(schema, schemaCharactersMax).weight });
+  const compiled = compileCheck(schema, { isProven: false });
+  warmUp(compiled);
+  checks.set(key, compiled, { size: measure(schema, schemaCharactersMax).weight });
   return null;
+}
+
+/** The engine reads a function when it is first run, which takes a second where thousands of properties are checked. */
+function warmUp(compiled: CompiledCheck): void {
+  try {
+    compiled(undefined, "");
+  } catch {
+    // Nothing does not fit, as a rule.
+  }
 }
 
 function check({ key, parameters, subject }: CheckInput): Checked {
