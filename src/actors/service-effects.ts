@@ -74,7 +74,8 @@ export function hydrationRequest(
       hash: state.planHash,
       load: async () => {
         const text = await plan();
-        if (text === undefined) throw new Error(`Service "${state.id}" has lost its plan`);
+        // Deleted since its record was read; others may wait for the same plan, so it is no crash of theirs.
+        if (text === undefined) throw new Failure("not_found", `There is no service "${state.id}" any more`);
         return text;
       },
     },

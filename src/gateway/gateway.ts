@@ -194,8 +194,15 @@ function addRow(app: FastifyInstance, face: Face, plan: RoutePlan): void {
   app.route({
     method: plan.row.route.method,
     url: plan.url,
+    // Fastify looks at the type of a body that nobody is going to read, and has rules of its own for it.
+    ...(plan.mediaTypes === undefined ? { onRequest: forgetMediaType } : {}),
     handler: (request, reply) => void serve(face, plan, request, reply),
   });
+}
+
+function forgetMediaType(request: FastifyRequest, _reply: FastifyReply, done: () => void): void {
+  delete request.headers["content-type"];
+  done();
 }
 
 async function serve(face: Face, plan: RoutePlan, request: FastifyRequest, reply: FastifyReply): Promise<void> {

@@ -299,14 +299,18 @@ describe("answers", () => {
   });
 
   test("a call whose caller leaves is cancelled and its request given up", async () => {
+    const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>();
     const gone = new Promise<void>((resolve) => {
-      server.respond = (_, response) => response.on("close", resolve);
+      server.respond = (_, response) => {
+        response.on("close", resolve);
+        arrive();
+      };
     });
     const stop = new AbortController();
     const running = call("x", {}, { signal: stop.signal });
     const outcome = expect(running).rejects.toMatchObject({ kind: "cancelled" });
-    await expect.poll(() => server.last().path).toBe("/x");
-    setTimeout(() => stop.abort(), 50);
+    await arrived;
+    stop.abort();
     await outcome;
     await gone;
     await expect(call("x", {}, { signal: AbortSignal.abort() })).rejects.toMatchObject({ kind: "cancelled" });
