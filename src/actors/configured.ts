@@ -110,7 +110,7 @@ export function requireValidConfig(state: Configured): void {
 }
 
 /** undefined: another patch was stored in between, the seal must be made again. */
-export function withSecrets<State extends Configured>(
+function withSecrets<State extends Configured>(
   state: State,
   { sealed, basis }: SecretsSealed,
   now: number,
@@ -125,6 +125,29 @@ export function withSecrets<State extends Configured>(
     updatedAt: now,
     generation: state.generation + 1,
   };
+}
+
+/** Who waits for the same thing gets the same answer. */
+export function answered<Reply>(tickets: readonly string[], reply: Reply): { ticket: string; reply: Reply }[] {
+  return tickets.map((ticket) => ({ ticket, reply }));
+}
+
+/** `reconfigure`: what puts the new secrets to use, with who waits for that; undefined when nothing is in use. */
+export function secretsSealedStep<State extends Configured, Effect>(
+  state: State,
+  message: SecretsSealed,
+  now: number,
+  reconfigure: (next: State, tickets: readonly string[]) => Effect | undefined,
+) {
+  const { requests, refused } = message;
+  const next = withSecrets(state, message, now);
+  if (next === undefined) {
+    return { state, settle: refused, effects: [{ type: "sealSecrets", state, requests } as const] };
+  }
+  const tickets = requests.map(({ ticket }) => ticket);
+  const effect = tickets.length === 0 ? undefined : reconfigure(next, tickets);
+  if (effect === undefined) return { state: next, settle: [...refused, ...answered(tickets, next)] };
+  return { state: next, settle: refused, effects: [effect] };
 }
 
 /**

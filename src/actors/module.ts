@@ -18,6 +18,7 @@ import type { JsonSchema } from "../ports/adapter.ts";
 import { newestFirst } from "../runtime/keys.ts";
 import type { IndexEntry, Kind, Step } from "../runtime/kind.ts";
 import {
+  answered,
   type ConfigPatch,
   configuredShape,
   outdatedSecrets,
@@ -25,9 +26,9 @@ import {
   resealedStep,
   type SecretsRequest,
   type SecretsSealed,
+  secretsSealedStep,
   unconfigured,
   withConfigPatch,
-  withSecrets,
 } from "./configured.ts";
 import { type ModulePorts, performModuleEffect } from "./module-effects.ts";
 import { type ResealedMessage, resealTicket } from "./reseal.ts";
@@ -326,15 +327,11 @@ function reconfigured(next: ModuleState): ModuleStep {
 }
 
 function secretsSealed(state: ModuleState, message: SecretsSealed, now: number): ModuleStep {
-  const { requests, refused } = message;
-  const next = withSecrets(state, message, now);
-  if (next === undefined) return { state, settle: refused, effects: [{ type: "sealSecrets", state, requests }] };
-  const tickets = requests.map(({ ticket }) => ticket);
-  if (!next.enabled || next.missing !== null || tickets.length === 0) {
-    return { state: next, settle: [...refused, ...answered(tickets, next)] };
-  }
-  const purpose = { kind: "reconfigure", tickets } as const;
-  return { state: next, settle: refused, effects: [{ type: "activate", state: next, purpose }] };
+  return secretsSealedStep(state, message, now, (next, tickets): ModuleEffect | undefined =>
+    next.enabled && next.missing === null
+      ? { type: "activate", state: next, purpose: { kind: "reconfigure", tickets } }
+      : undefined,
+  );
 }
 
 function activated(state: ModuleState, generation: number, purpose: ActivationPurpose, now: number): ModuleStep {
@@ -347,10 +344,6 @@ function activated(state: ModuleState, generation: number, purpose: ActivationPu
   if (state.enabled && state.failed === null) return { state, settle: answered(tickets, state) };
   const enabled: ModuleState = { ...state, enabled: true, failed: null, updatedAt: now };
   return { state: enabled, settle: answered(tickets, enabled) };
-}
-
-function answered(tickets: readonly string[], reply: ModuleState) {
-  return tickets.map((ticket) => ({ ticket, reply }));
 }
 
 /** At a start nobody waits for an answer: the reason is kept where operators look. */

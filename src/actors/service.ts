@@ -17,6 +17,7 @@ import type { Definition } from "../ports/adapter.ts";
 import { newestFirst } from "../runtime/keys.ts";
 import type { IndexEntry, Kind, Step } from "../runtime/kind.ts";
 import {
+  answered,
   type ConfigPatch,
   configuredShape,
   outdatedSecrets,
@@ -24,9 +25,9 @@ import {
   resealedStep,
   type SecretsRequest,
   type SecretsSealed,
+  secretsSealedStep,
   unconfigured,
   withConfigPatch,
-  withSecrets,
 } from "./configured.ts";
 import { type ResealedMessage, resealTicket } from "./reseal.ts";
 import { performServiceEffect, type ServicePorts } from "./service-effects.ts";
@@ -311,15 +312,9 @@ function patchConfig(state: ServiceState, message: ConfigPatch, now: number): Se
 }
 
 function secretsSealed(state: ServiceState, message: SecretsSealed, now: number): ServiceStep {
-  const { requests, refused } = message;
-  const next = withSecrets(state, message, now);
-  if (next === undefined) return { state, settle: refused, effects: [{ type: "sealSecrets", state, requests }] };
-  const tickets = requests.map(({ ticket }) => ticket);
-  if (!next.enabled || tickets.length === 0) {
-    return { state: next, settle: [...refused, ...tickets.map((ticket) => ({ ticket, reply: next }))] };
-  }
-  const purpose = { kind: "reconfigure", tickets } as const;
-  return { state: next, settle: refused, effects: [{ type: "hydrate", state: next, purpose }] };
+  return secretsSealedStep(state, message, now, (next, tickets): ServiceEffect | undefined =>
+    next.enabled ? { type: "hydrate", state: next, purpose: { kind: "reconfigure", tickets } } : undefined,
+  );
 }
 
 function enable(state: ServiceState): ServiceStep {
@@ -343,7 +338,7 @@ function hydrated(state: ServiceState, generation: number, purpose: HydrationPur
   const { kind, tickets } = purpose;
   const next: ServiceState =
     kind === "reconfigure" || state.enabled ? state : { ...state, enabled: true, updatedAt: now };
-  return { state: next, settle: tickets.map((ticket) => ({ ticket, reply: next })) };
+  return { state: next, settle: answered(tickets, next) };
 }
 
 function setToolEnabled(state: ServiceState, toolId: string, enabled: boolean, now: number): ServiceStep {

@@ -6,14 +6,13 @@ import type { IncomingMessage } from "node:http";
 import type { Http2ServerRequest } from "node:http2";
 import type { TLSSocket } from "node:tls";
 import { type ContextValues, createContextKey, createContextValues, type HandlerContext } from "@connectrpc/connect";
-import { type Exhaustion, Failure, isFailure } from "../errors/failure.ts";
+import { Failure } from "../errors/failure.ts";
 import { headersMax } from "../limits.ts";
 import type { Authentication, OriginRules } from "../operations/authentication.ts";
-import { failureOf, requestIdFrom } from "../operations/call.ts";
+import { asFailure, requestIdFrom } from "../operations/call.ts";
 import type { ClientAddress } from "../operations/client-address.ts";
-import type { Window } from "../operations/fixed-windows.ts";
 import type { Caller } from "../operations/operation.ts";
-import type { RouteLimit } from "../operations/rate-limits.ts";
+import { quotaHeaders, type RouteLimit } from "../operations/rate-limits.ts";
 import type { Log } from "../ports/log.ts";
 import type { FaceMetrics } from "../ports/metrics.ts";
 import type { Tracing } from "../ports/tracing.ts";
@@ -72,7 +71,7 @@ export function admissionGate(options: AdmissionOptions): (context: HandlerConte
     try {
       arrival.caller = admit(options, arrival, context);
     } catch (error) {
-      const failure = isFailure(error) ? error : failureOf(error, "admission", arrival.requestId, options.log);
+      const failure = asFailure(error, "admission", arrival.requestId, options.log);
       options.log.debug("rpc-refused", failure.message, {
         requestId: arrival.requestId,
         rpc: rpcName(context),
@@ -127,10 +126,8 @@ function callerOf(
 }
 
 /** The same headers as on the REST face. */
-function tellQuota(headers: Headers, { limit, remaining, resetAt }: Exhaustion | Window): void {
-  headers.set("x-ratelimit-limit", String(limit));
-  headers.set("x-ratelimit-remaining", String(remaining));
-  headers.set("x-ratelimit-reset", String(Math.ceil(resetAt)));
+function tellQuota(headers: Headers, quota: Parameters<typeof quotaHeaders>[0]): void {
+  for (const [name, value] of Object.entries(quotaHeaders(quota))) headers.set(name, value);
 }
 
 function certificateName(request: NodeRequest): string {

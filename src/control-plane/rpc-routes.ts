@@ -4,10 +4,10 @@
  */
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ConnectRouter, type HandlerContext, type MethodImpl } from "@connectrpc/connect";
-import { Failure, type FailureKind, isFailure } from "../errors/failure.ts";
-import { Call, callOperation, failureOf, openStream, timedOut } from "../operations/call.ts";
+import { Failure, type FailureKind } from "../errors/failure.ts";
+import { asFailure, Call, callOperation, openStream, timedOut } from "../operations/call.ts";
 import type { OpenStreams } from "../operations/open-streams.ts";
-import type { Caller, Operation, StreamOperation } from "../operations/operation.ts";
+import type { Operation, StreamOperation } from "../operations/operation.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
 import type { FaceMetrics } from "../ports/metrics.ts";
@@ -68,86 +68,80 @@ function unimplemented(method: DescMethod): MethodImpl<DescMethod> {
 }
 
 function serveRow(row: Operation, method: DescMethod, options: RpcRoutesOptions): MethodImpl<DescMethod> {
-  const { clock, log, tracing } = options;
-  const meter = meterOf(method, options);
+  const { clock, tracing } = options;
+  const watch = watchOf(row.name, method, options);
   const read = messageReader(method.input);
   const write = messageWriter(method.output);
   const serve = async (request: Parameters<typeof read>[0], context: HandlerContext) => {
-    const started = clock.monotonic();
-    const { requestId, caller } = arrivedOn(context);
-    const span = rpcSpan(tracing, context);
-    let refused: FailureKind | undefined;
+    const rpc = watch(context);
     try {
-      if (caller === undefined) throw new Error("An rpc of an operation was not admitted");
       const leftMs = context.timeoutMs();
-      const call = new Call({
-        requestId,
-        caller,
-        clock,
-        log,
-        callerDeadline: leftMs === undefined ? undefined : started + leftMs,
-        watchCaller: (watched) => watchClient(context.signal, row.name, watched),
-      });
+      const call = rpc.newCall(leftMs === undefined ? undefined : clock.monotonic() + leftMs);
       const domain = read(request);
       const work = () => callOperation(row, row.fromRpc?.(domain) ?? domain, call);
-      return write(await (span && tracing ? tracing.within(span.place, work) : work()));
+      return write(await (rpc.span && tracing ? tracing.within(rpc.span.place, work) : work()));
     } catch (error) {
-      const failure = isFailure(error) ? error : failureOf(error, row.name, requestId, log);
-      refused = failure.kind;
-      throw toConnectError(failure);
+      throw rpc.refuse(error);
     } finally {
-      const durationMs = clock.monotonic() - started;
-      meter?.(refused, durationMs);
-      endRpcSpan(span, refused);
-      const outcome = refused ?? "ok";
-      const level = outcome === "internal" ? "info" : "debug";
-      log[level]("rpc", `${rpcName(context)} ${outcome}`, { requestId, durationMs, caller: caller?.name, outcome });
+      rpc.end();
     }
   };
   return serve as unknown as MethodImpl<DescMethod>;
 }
 
 function serveStream(row: StreamOperation, method: DescMethod, options: RpcRoutesOptions): MethodImpl<DescMethod> {
-  const { openStreams, clock, log, tracing } = options;
-  const meter = meterOf(method, options);
+  const watch = watchOf(row.name, method, options);
   const read = messageReader(method.input);
   const write = messageWriter(method.output);
   async function* serve(request: Parameters<typeof read>[0], context: HandlerContext) {
-    const started = clock.monotonic();
-    const { requestId, caller } = arrivedOn(context);
-    const span = rpcSpan(tracing, context);
-    let refused: FailureKind | undefined;
-    const call = new Call({
-      requestId,
-      caller: caller as Caller,
-      clock,
-      log,
-      watchCaller: (watched) => watchClient(context.signal, row.name, watched),
-    });
+    const rpc = watch(context);
     let over: (() => void) | undefined;
     try {
-      over = openStreams.add(call);
+      const call = rpc.newCall(undefined);
+      over = options.openStreams.add(call);
       const domain = read(request);
       const items = await openStream(row, row.fromRpc?.(domain) ?? domain, call);
       if (items !== null) for await (const item of items) yield write(item);
     } catch (error) {
-      const failure = isFailure(error) ? error : failureOf(error, row.name, requestId, log);
-      refused = failure.kind;
-      throw toConnectError(failure);
+      throw rpc.refuse(error);
     } finally {
       over?.();
-      const durationMs = clock.monotonic() - started;
-      meter?.(refused, durationMs);
-      endRpcSpan(span, refused);
-      const outcome = refused ?? "ok";
-      log.debug("rpc", `${rpcName(context)} ${outcome}`, { requestId, durationMs, caller: caller?.name, outcome });
+      rpc.end();
     }
   }
   return serve as unknown as MethodImpl<DescMethod>;
 }
 
-function meterOf(method: DescMethod, { metrics }: RpcRoutesOptions) {
-  return metrics?.rpc(`${method.parent.typeName}/${method.name}`);
+/** What an rpc is to whoever watches the server: a call, a span, a count and a line in the log, the same for rows and streams. */
+function watchOf(operation: string, method: DescMethod, { clock, log, tracing, metrics }: RpcRoutesOptions) {
+  const meter = metrics?.rpc(`${method.parent.typeName}/${method.name}`);
+  return (context: HandlerContext) => {
+    const started = clock.monotonic();
+    const { requestId, caller } = arrivedOn(context);
+    const span = rpcSpan(tracing, context);
+    let refused: FailureKind | undefined;
+    return {
+      span,
+      newCall(callerDeadline: number | undefined): Call {
+        if (caller === undefined) throw new Error("An rpc of an operation was not admitted");
+        const watchCaller = (watched: Call) => watchClient(context.signal, operation, watched);
+        return new Call({ requestId, caller, clock, log, callerDeadline, watchCaller });
+      },
+      refuse(error: unknown): ConnectError {
+        const failure = asFailure(error, operation, requestId, log);
+        refused = failure.kind;
+        return toConnectError(failure);
+      },
+      end(): void {
+        const durationMs = clock.monotonic() - started;
+        meter?.(refused, durationMs);
+        endRpcSpan(span, refused);
+        const outcome = refused ?? "ok";
+        const level = outcome === "internal" ? "info" : "debug";
+        log[level]("rpc", `${rpcName(context)} ${outcome}`, { requestId, durationMs, caller: caller?.name, outcome });
+      },
+    };
+  };
 }
 
 /**

@@ -1,7 +1,8 @@
 /** Answers of the REST face: rows as JSON, text or bytes, failures as the envelope of the API document (2.9), nothing else ever. */
 import type { FastifyReply } from "fastify";
 import { catalogue } from "../errors/catalogue.ts";
-import type { Exhaustion, Failure } from "../errors/failure.ts";
+import type { Failure } from "../errors/failure.ts";
+import { quotaHeaders } from "../operations/rate-limits.ts";
 import { expectsContinue } from "./body.ts";
 
 export const jsonContentType = "application/json; charset=utf-8";
@@ -48,11 +49,8 @@ export function failureBody(failure: Failure): { readonly error: string; readonl
 }
 
 /** On every answer that a rate limit was counted for. */
-export function tellQuota(reply: FastifyReply, quota: Pick<Exhaustion, "limit" | "remaining" | "resetAt">): void {
-  reply
-    .header("x-ratelimit-limit", String(quota.limit))
-    .header("x-ratelimit-remaining", String(quota.remaining))
-    .header("x-ratelimit-reset", String(Math.ceil(quota.resetAt)));
+export function tellQuota(reply: FastifyReply, quota: Parameters<typeof quotaHeaders>[0]): void {
+  reply.headers(quotaHeaders(quota));
 }
 
 function sendExhausted(reply: FastifyReply, failure: Failure): void {

@@ -10,7 +10,7 @@
 import type { Socket } from "node:net";
 import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { catalogue } from "../errors/catalogue.ts";
-import { Failure, isFailure } from "../errors/failure.ts";
+import { Failure } from "../errors/failure.ts";
 import {
   connectionsMax,
   headerBytesMax,
@@ -21,7 +21,15 @@ import {
   requestReceiveMs,
 } from "../limits.ts";
 import { type Authentication, type OriginRules, originRules } from "../operations/authentication.ts";
-import { Call, callOperation, failureOf, openStream, type Readiness, requestIdFrom } from "../operations/call.ts";
+import {
+  asFailure,
+  Call,
+  callOperation,
+  failureOf,
+  openStream,
+  type Readiness,
+  requestIdFrom,
+} from "../operations/call.ts";
 import { type ClientAddress, clientAddresses } from "../operations/client-address.ts";
 import type { IdempotentCalls } from "../operations/idempotency.ts";
 import { OpenStreams } from "../operations/open-streams.ts";
@@ -176,7 +184,7 @@ function openApp(face: Face): FastifyInstance {
       admit(face, request, reply);
       done();
     } catch (error) {
-      sendFailure(reply, isFailure(error) ? error : failureOf(error, "admission", request.id, face.log));
+      sendFailure(reply, asFailure(error, "admission", request.id, face.log));
     }
   });
   app.addHook("onResponse", (request, reply, done) => {
@@ -208,20 +216,23 @@ function forgetMediaType(request: FastifyRequest, _reply: FastifyReply, done: ()
 async function serve(face: Face, plan: RoutePlan, request: FastifyRequest, reply: FastifyReply): Promise<void> {
   try {
     const bytes = plan.mediaTypes === undefined ? noBytes : await readBody(request.raw, reply.raw, plan.mediaTypes);
-    const call = new Call({
-      requestId: request.id,
-      caller: request.caller,
-      clock: face.clock,
-      log: face.log,
-      watchCaller: (watched) => watchClient(reply, watched),
-    });
-    const output = await run(face, plan, request, reply, bytes, call);
+    const output = await run(face, plan, request, reply, bytes);
     if (canAnswer(face, request, reply)) plan.answer(reply, output);
   } catch (error) {
     // callOperation rejects with Failure only; anything else is a crash of ours on the way in or out.
-    const failure = isFailure(error) ? error : failureOf(error, plan.row.name, request.id, face.log);
+    const failure = asFailure(error, plan.row.name, request.id, face.log);
     if (canAnswer(face, request, reply)) sendFailure(reply, failure);
   }
+}
+
+function newCall(face: Face, request: FastifyRequest, reply: FastifyReply): Call {
+  return new Call({
+    requestId: request.id,
+    caller: request.caller,
+    clock: face.clock,
+    log: face.log,
+    watchCaller: (watched) => watchClient(reply, watched),
+  });
 }
 
 async function run(
@@ -230,9 +241,9 @@ async function run(
   request: FastifyRequest,
   reply: FastifyReply,
   bytes: Uint8Array,
-  call: Call,
 ): Promise<unknown> {
   const { row } = plan;
+  const call = newCall(face, request, reply);
   const input = plan.input(request, bytes);
   const key = row.idempotent === undefined ? undefined : request.headers["idempotency-key"];
   if (key === undefined || face.idempotentCalls === undefined) return callOperation(row, input, call);
@@ -252,15 +263,8 @@ function addStream(app: FastifyInstance, face: Face, plan: StreamPlan): void {
 
 async function follow(face: Face, plan: StreamPlan, request: FastifyRequest, reply: FastifyReply): Promise<void> {
   const { row } = plan;
-  const call = new Call({
-    requestId: request.id,
-    caller: request.caller,
-    clock: face.clock,
-    log: face.log,
-    watchCaller: (watched) => watchClient(reply, watched),
-  });
-  const failed = (error: unknown): Failure =>
-    isFailure(error) ? error : failureOf(error, row.name, request.id, face.log);
+  const call = newCall(face, request, reply);
+  const failed = (error: unknown): Failure => asFailure(error, row.name, request.id, face.log);
   let over: (() => void) | undefined;
   try {
     over = face.openStreams.add(call);

@@ -4,8 +4,7 @@
  * does not have them: there are no sessions to resume or to end.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { isFailure } from "../errors/failure.ts";
-import { failureOf } from "../operations/call.ts";
+import { asFailure } from "../operations/call.ts";
 import type { Caller } from "../operations/operation.ts";
 import type { Log } from "../ports/log.ts";
 import { sendFailure } from "./answer.ts";
@@ -64,7 +63,7 @@ async function serve(options: McpRouteOptions, request: FastifyRequest, reply: F
     const isWhole = await send(reply, response);
     if (!isWhole) canAnswer(request, reply);
   } catch (error) {
-    const failure = isFailure(error) ? error : failureOf(error, "mcp", request.id, log);
+    const failure = asFailure(error, "mcp", request.id, log);
     if (reply.sent) reply.raw.destroy(); // in the middle of a stream: a broken connection is all that can still be told
     if (canAnswer(request, reply)) sendFailure(reply, failure);
   }

@@ -3,9 +3,9 @@
  * while the server closes. The Host must be right, as everywhere: a page of strangers must not read it by way of a browser on this machine.
  */
 import type { FastifyInstance } from "fastify";
-import { Failure, isFailure } from "../errors/failure.ts";
+import { Failure } from "../errors/failure.ts";
 import type { Authentication } from "../operations/authentication.ts";
-import { failureOf } from "../operations/call.ts";
+import { asFailure } from "../operations/call.ts";
 import { type ClientAddress, isFromHere } from "../operations/client-address.ts";
 import type { Log } from "../ports/log.ts";
 import { sendFailure } from "./answer.ts";
@@ -39,7 +39,7 @@ export function addMetricsRoute(
       const text = await source.collect();
       return reply.header("content-type", source.contentType).header("cache-control", "no-store").send(text);
     } catch (error) {
-      sendFailure(reply, isFailure(error) ? error : failureOf(error, "metrics", request.id, log));
+      sendFailure(reply, asFailure(error, "metrics", request.id, log));
       return reply;
     }
   });

@@ -22,7 +22,7 @@ import { Failure, isFailure } from "../errors/failure.ts";
 import type { McpRequest } from "../gateway/mcp-route.ts";
 import { parseJson } from "../json/parse.ts";
 import { mcpCallsInFlightMax } from "../limits.ts";
-import { failureOf } from "../operations/call.ts";
+import { asFailure } from "../operations/call.ts";
 import { catalogueTools } from "./catalogue-tools.ts";
 import { inputSchema } from "./input-schema.ts";
 import { instructions } from "./instructions.ts";
@@ -56,7 +56,7 @@ export function openMcpFace(options: McpFaceOptions): McpFace {
       rows.count(tool.countsAs, caller);
       return await tool.run(args, context);
     } catch (error) {
-      const failure = isFailure(error) ? error : failureOf(error, `mcp ${name}`, caller.requestId, options.log);
+      const failure = asFailure(error, `mcp ${name}`, caller.requestId, options.log);
       return failureResult(failure, caller.requestId);
     } finally {
       inFlight -= 1;

@@ -5,7 +5,7 @@
  */
 import { inspect } from "node:util";
 import type { Clock } from "../ports/clock.ts";
-import type { Log, LogFields, LogLevel } from "../ports/log.ts";
+import type { Log, LogFields, LogLevel, LogSubject } from "../ports/log.ts";
 import type { LogRecord } from "../ports/log-records.ts";
 import { mask, maskText, namesSecret, toLoggable } from "./masking.ts";
 
@@ -84,13 +84,8 @@ class Counter implements RecordKeeper {
   append(): void {}
 }
 
-type Known = Pick<
-  LogRecord,
-  "requestId" | "processId" | "serviceId" | "moduleId" | "registryId" | "toolId" | "durationMs"
->;
-
 /** Names that every reader knows, and what they hold. */
-const knownFields: Readonly<Record<keyof Known, "string" | "number">> = {
+const knownFields: Readonly<Record<keyof LogSubject, "string" | "number">> = {
   requestId: "string",
   processId: "number",
   serviceId: "string",
@@ -100,7 +95,7 @@ const knownFields: Readonly<Record<keyof Known, "string" | "number">> = {
   durationMs: "number",
 };
 
-function sorted(fields: LogFields): { readonly known: Known; readonly others: Record<string, unknown> } {
+function sorted(fields: LogFields): { readonly known: LogSubject; readonly others: Record<string, unknown> } {
   const known: Record<string, unknown> = {};
   const others: Record<string, unknown> = {};
   const allowance = { characters: fieldCharactersMax };
@@ -108,7 +103,7 @@ function sorted(fields: LogFields): { readonly known: Known; readonly others: Re
     if (value === undefined || name === "error") continue;
     const loggable = namesSecret(name) ? mask : toLoggable(value, allowance);
     if (loggable === undefined) continue;
-    const isKnown = Object.hasOwn(knownFields, name) && typeof loggable === knownFields[name as keyof Known];
+    const isKnown = Object.hasOwn(knownFields, name) && typeof loggable === knownFields[name as keyof LogSubject];
     (isKnown ? known : others)[name] = loggable;
   }
   return { known, others };

@@ -133,6 +133,11 @@ export async function openStream<Input, Item>(
   }
 }
 
+/** What `callOperation` rejected with stands; anything else is a crash on the way in or out. */
+export function asFailure(error: unknown, operation: string, requestId: string, log: Log): Failure {
+  return isFailure(error) ? error : failureOf(error, operation, requestId, log);
+}
+
 /** The failure to answer with. Causes and crashes are logged here, once. */
 export function failureOf(error: unknown, operation: string, requestId: string, log: Log): Failure {
   if (!isFailure(error)) {

@@ -20,7 +20,7 @@ import {
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
 import type { Store } from "../ports/store.ts";
-import { authorize, type Call, callOperation, parseInput } from "./call.ts";
+import { authorize, type Call, callOperation } from "./call.ts";
 import type { Idempotency, Operation } from "./operation.ts";
 
 export interface Replayable<Output> {
@@ -98,7 +98,7 @@ export class IdempotentCalls {
     const { promise: ended, resolve: end } = Promise.withResolvers<void>();
     this.#underWay.set(name, { body, ended });
     try {
-      const known = await this.#find(row, raw, idempotency);
+      const known = await this.#find(row, idempotency);
       if (known !== undefined) return { output: known, replayed: true };
       call.idempotency = idempotency;
       const output = await callOperation(row, raw, call);
@@ -110,11 +110,7 @@ export class IdempotentCalls {
     }
   }
 
-  async #find<Input, Output>(
-    row: Operation<Input, Output>,
-    raw: unknown,
-    { name, body }: Idempotency,
-  ): Promise<Output | undefined> {
+  async #find<Input, Output>(row: Operation<Input, Output>, { name, body }: Idempotency): Promise<Output | undefined> {
     const stored = await this.#store.load(notePrefix + name);
     if (stored !== undefined) {
       const note = JSON.parse(stored.value) as Note;
@@ -126,7 +122,6 @@ export class IdempotentCalls {
     const made = await row.idempotent?.find?.(name, this.#clock.now() - idempotencyKeepMs);
     if (made === undefined) return undefined;
     requireSame(made.body, body);
-    parseInput(row.input, raw);
     return made.output;
   }
 

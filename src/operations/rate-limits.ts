@@ -4,7 +4,7 @@
  *
  * Counters are memory of this node: a restart forgets them, and in a cluster each node counts for itself.
  */
-import { Failure } from "../errors/failure.ts";
+import { type Exhaustion, Failure } from "../errors/failure.ts";
 import { rateLimitedCallersMax } from "../limits.ts";
 import type { Clock } from "../ports/clock.ts";
 import { FixedWindows, type Window, type WindowRule } from "./fixed-windows.ts";
@@ -45,7 +45,7 @@ export function parseRateLimits(text: string): ReadonlyMap<string, WindowRule> |
 export class RateLimits {
   readonly #clock: Clock;
   readonly #overrides: ReadonlyMap<string, WindowRule>;
-  readonly #routes = new Map<string, FixedWindows>();
+  readonly #routes = new Map<string, RouteLimit>();
 
   constructor(overrides: ReadonlyMap<string, WindowRule>, clock: Clock) {
     this.#clock = clock;
@@ -75,11 +75,11 @@ export class RateLimits {
 
   #named(name: string): RouteLimit {
     const made = this.#routes.get(name);
-    if (made !== undefined) return new RouteLimit(made, this.#clock);
+    if (made !== undefined) return made;
     const rule = this.#overrides.get(name) ?? rules.get(name) ?? this.#overrides.get("*") ?? everythingElse;
-    const windows = new FixedWindows(rule, this.#clock, rateLimitedCallersMax);
-    this.#routes.set(name, windows);
-    return new RouteLimit(windows, this.#clock);
+    const limit = new RouteLimit(new FixedWindows(rule, this.#clock, rateLimitedCallersMax), this.#clock);
+    this.#routes.set(name, limit);
+    return limit;
   }
 }
 
@@ -105,6 +105,15 @@ export function exceeded(window: Window, clock: Clock, what: string): Failure {
   return new Failure("rate_limit_exceeded", `${what}: try again in ${retryAfterSeconds} s`, {
     exhaustion: { limit: window.limit, remaining: 0, resetAt: window.resetAt, retryAfterSeconds },
   });
+}
+
+/** What an answer says of the window it counted in, over whichever face. */
+export function quotaHeaders({ limit, remaining, resetAt }: Omit<Exhaustion, "retryAfterSeconds">) {
+  return {
+    "x-ratelimit-limit": String(limit),
+    "x-ratelimit-remaining": String(remaining),
+    "x-ratelimit-reset": String(Math.ceil(resetAt)),
+  };
 }
 
 function normalised(route: string): string {

@@ -1,7 +1,7 @@
 /** Log lines as records that can be listed and followed, and the disk that keeps them. */
-import type { LogLevel } from "./log.ts";
+import type { LogLevel, LogSubject } from "./log.ts";
 
-export interface LogRecord {
+export interface LogRecord extends LogSubject {
   /** ISO-8601 with milliseconds. */
   readonly timestamp: string;
   /** Grows with every record, also over restarts; with gaps. */
@@ -9,13 +9,6 @@ export interface LogRecord {
   readonly level: LogLevel;
   readonly event: string;
   readonly message: string;
-  readonly requestId?: string | undefined;
-  readonly processId?: number | undefined;
-  readonly serviceId?: string | undefined;
-  readonly moduleId?: string | undefined;
-  readonly registryId?: string | undefined;
-  readonly toolId?: string | undefined;
-  readonly durationMs?: number | undefined;
   readonly error?: string | undefined;
   /** What else the line said. */
   readonly fields?: Readonly<Record<string, unknown>> | undefined;
