@@ -29,6 +29,8 @@ declare module "fastify" {
     readonly probe?: boolean;
     /** Asked by machines that keep watch: as often as they like, also while closing. */
     readonly unlimited?: boolean;
+    /** The handler looks at no body. */
+    readonly readsNoBody?: boolean;
     /** Set for each route when it is added. */
     rateLimit?: RouteLimit | undefined;
     /** `/processes/{id}`; the same. */
@@ -52,11 +54,13 @@ export function admit(rules: AdmissionRules, request: FastifyRequest, reply: Fas
   const { config } = request.routeOptions;
   const address = rules.clientAddress(socket.remoteAddress, headers["x-forwarded-for"] as string | undefined);
   try {
-    checkArrival(rules, request, reply);
+    checkArrival(rules, request, reply, config?.probe === true);
   } catch (error) {
     rules.rateLimits?.elsewhere.admit(address);
     throw error;
   }
+  // Fastify looks at the type of a body that nobody is going to read, and has rules of its own for it.
+  if (config?.readsNoBody === true && headers["content-type"] !== undefined) delete headers["content-type"];
   const isWatched = config?.probe === true || config?.unlimited === true;
   if (rules.closing && !isWatched) throw new Failure("unavailable", "The server is shutting down");
   // Browsers send no key with the OPTIONS that asks whether they may send one.
@@ -69,13 +73,12 @@ export function admit(rules: AdmissionRules, request: FastifyRequest, reply: Fas
 }
 
 /** Whether anybody may send this from there at all, whoever it is. */
-function checkArrival(rules: AdmissionRules, request: FastifyRequest, reply: FastifyReply): void {
+function checkArrival(rules: AdmissionRules, request: FastifyRequest, reply: FastifyReply, isProbe: boolean): void {
   const { headers, rawHeaders, httpVersionMinor } = request.raw;
   if (rawHeaders.length > headersMax * 2) throw new Failure("too_large", `More than ${headersMax} request headers`);
   if (headers.host === undefined && httpVersionMinor > 0) {
     throw new Failure("invalid_request", "The Host header is required");
   }
-  const isProbe = request.routeOptions.config?.probe === true;
   rules.origins.check(isProbe ? undefined : headers.host, headers.origin);
   if (headers.origin !== undefined && rules.origins.allowsCrossOrigin(headers.origin))
     allowBrowser(reply, headers.origin);

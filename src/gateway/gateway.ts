@@ -46,6 +46,7 @@ import { readBody } from "./body.ts";
 import { clientErrorHandler } from "./client-error.ts";
 import { answerOptions } from "./cross-origin.ts";
 import { addDocuments } from "./documents.ts";
+import { endOfTurn } from "./end-of-turn.ts";
 import { sendEvents } from "./event-stream.ts";
 import { type KnownPaths, knownPaths } from "./known-paths.ts";
 import { addMetricsRoute, type MetricsSource } from "./metrics-route.ts";
@@ -202,21 +203,17 @@ function addRow(app: FastifyInstance, face: Face, plan: RoutePlan): void {
   app.route({
     method: plan.row.route.method,
     url: plan.url,
-    // Fastify looks at the type of a body that nobody is going to read, and has rules of its own for it.
-    ...(plan.mediaTypes === undefined ? { onRequest: forgetMediaType } : {}),
+    config: { readsNoBody: plan.mediaTypes === undefined },
     handler: (request, reply) => void serve(face, plan, request, reply),
   });
 }
 
-function forgetMediaType(request: FastifyRequest, _reply: FastifyReply, done: () => void): void {
-  delete request.headers["content-type"];
-  done();
-}
-
 async function serve(face: Face, plan: RoutePlan, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  const othersRead = endOfTurn();
   try {
     const bytes = plan.mediaTypes === undefined ? noBytes : await readBody(request.raw, reply.raw, plan.mediaTypes);
     const output = await run(face, plan, request, reply, bytes);
+    await othersRead;
     if (canAnswer(face, request, reply)) plan.answer(reply, output);
   } catch (error) {
     // callOperation rejects with Failure only; anything else is a crash of ours on the way in or out.
@@ -235,21 +232,22 @@ function newCall(face: Face, request: FastifyRequest, reply: FastifyReply): Call
   });
 }
 
-async function run(
+/** Throws Failure, or rejects with it. */
+function run(
   face: Face,
-  plan: RoutePlan,
+  { row, input: inputOf }: RoutePlan,
   request: FastifyRequest,
   reply: FastifyReply,
   bytes: Uint8Array,
 ): Promise<unknown> {
-  const { row } = plan;
   const call = newCall(face, request, reply);
-  const input = plan.input(request, bytes);
+  const input = inputOf(request, bytes);
   const key = row.idempotent === undefined ? undefined : request.headers["idempotency-key"];
   if (key === undefined || face.idempotentCalls === undefined) return callOperation(row, input, call);
-  const { output, replayed } = await face.idempotentCalls.call(row, input, call, String(key));
-  if (replayed) reply.header("idempotency-replayed", "true");
-  return output;
+  return face.idempotentCalls.call(row, input, call, String(key)).then(({ output, replayed }) => {
+    if (replayed) reply.header("idempotency-replayed", "true");
+    return output;
+  });
 }
 
 function addStream(app: FastifyInstance, face: Face, plan: StreamPlan): void {
@@ -342,20 +340,16 @@ function frameworkFailure(error: FastifyError, request: FastifyRequest, log: Log
 
 /** Once for each request: counted, and written down. */
 function noteAnswer(face: Face, request: FastifyRequest, reply: FastifyReply, status: number): void {
-  const { url: route = "unmatched", config } = request.routeOptions; // made anew each time it is asked for
+  const { config } = request.routeOptions; // made anew each time it is asked for
   const durationMs = reply.elapsedTime;
   const meter = config?.meter ?? face.metrics?.route(request.method, undefined);
   meter?.(status, durationMs, request.refused);
-  const fields = {
-    requestId: request.id,
-    method: request.method,
-    route,
-    status,
-    durationMs,
-    caller: request.caller?.name,
-  };
   const level = status >= 500 ? "info" : "debug";
-  face.log[level]("http-request", `${request.method} ${route} ${status}`, fields);
+  if (face.log.writes?.(level) === false) return;
+  const { id: requestId, method, caller } = request;
+  const route = config?.url ?? "unmatched";
+  const fields = { requestId, method, route, status, durationMs, caller: caller?.name };
+  face.log[level]("http-request", `${method} ${route} ${status}`, fields);
 }
 
 function single(header: string | string[] | undefined): string | undefined {

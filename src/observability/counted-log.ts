@@ -14,5 +14,6 @@ export function countLog(log: Log, threshold: LogLevel, { logRecords }: Metrics)
       log[level](event, message, fields);
     };
   };
-  return { debug: counting("debug"), info: counting("info"), warn: counting("warn"), error: counting("error") };
+  const writes = (level: LogLevel): boolean => log.writes?.(level) ?? true;
+  return { writes, debug: counting("debug"), info: counting("info"), warn: counting("warn"), error: counting("error") };
 }

@@ -43,6 +43,10 @@ export class JsonLog implements Log {
     this.#records = records;
   }
 
+  writes(level: LogLevel): boolean {
+    return order.indexOf(level) >= order.indexOf(this.level);
+  }
+
   debug(event: string, message: string, fields?: LogFields): void {
     this.#line("debug", event, message, fields);
   }
@@ -60,7 +64,7 @@ export class JsonLog implements Log {
   }
 
   #line(level: LogLevel, event: string, message: string, fields: LogFields = {}): void {
-    if (order.indexOf(level) < order.indexOf(this.level)) return;
+    if (!this.writes(level)) return;
     const timestamp = new Date(this.#clock.now()).toISOString();
     const { known, others } = sorted(fields);
     const head = { timestamp, seq: this.#records.nextSeq(), level, event, message: presentable(message) };

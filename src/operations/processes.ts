@@ -59,7 +59,18 @@ const byId = z.object({ id: processId });
 const answerSnapshot = { field: "process", mediaType: "application/json" } as const;
 const oneProcess = z.object({ process: snapshotShape });
 
+/** Of states in memory, which never change and are read over and over. */
+const snapshots = new WeakMap<ProcessState, Snapshot>();
+
 export function toSnapshot(state: ProcessState, pid: number | null): Snapshot {
+  const made = snapshots.get(state);
+  if (made?.pid === pid) return made;
+  const snapshot = snapshotOf(state, pid);
+  snapshots.set(state, snapshot);
+  return snapshot;
+}
+
+function snapshotOf(state: ProcessState, pid: number | null): Snapshot {
   const { id, exitState, error, createdAt, completedAt, ref } = state;
   return {
     id,
@@ -97,16 +108,14 @@ export function processOperations(options: ProcessOperationsOptions): readonly O
     return { state, pid };
   }
 
-  async function findIdle(id: number, wait: number | undefined, context: CallContext) {
+  async function findIdle(id: number, seconds: number, context: CallContext) {
     const key = String(id);
-    if (wait !== undefined && wait > 0) {
-      await waitFor<ProcessState>(
-        { seconds: Math.min(wait, waitSecondsMax), context },
-        (watcher) => processes.watch(key, watcher),
-        async () => (await processes.query(key)).state,
-        (state) => state === null || state.state === "idle",
-      );
-    }
+    await waitFor<ProcessState>(
+      { seconds: Math.min(seconds, waitSecondsMax), context },
+      (watcher) => processes.watch(key, watcher),
+      async () => (await processes.query(key)).state,
+      (state) => state === null || state.state === "idle",
+    );
     return find(id);
   }
 
@@ -172,7 +181,7 @@ export function processOperations(options: ProcessOperationsOptions): readonly O
     output: oneProcess.extend({ reason: z.string().nullable() }),
     extraDeadlineMs: ({ wait }) => waitMs(wait),
     run: async ({ id, wait }, context) => {
-      const { state, pid } = await findIdle(id, wait, context);
+      const { state, pid } = await (wait === undefined ? find(id) : findIdle(id, wait, context));
       return { process: toSnapshot(state, pid), reason: state.reason };
     },
   };
@@ -299,7 +308,7 @@ export function processOperations(options: ProcessOperationsOptions): readonly O
     failures: ["conflict"],
     extraDeadlineMs: ({ wait }) => waitMs(wait),
     run: async ({ id, wait }, context) => {
-      const { state } = await findIdle(id, wait, context);
+      const { state } = await (wait === undefined ? find(id) : findIdle(id, wait, context));
       if (state.state !== "idle")
         throw new Failure("conflict", `Process ${id} has no output yet: it is ${state.state}`);
       const stored = await processes.blob(String(id), "output");

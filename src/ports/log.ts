@@ -20,6 +20,8 @@ export interface LogFields extends LogSubject {
 }
 
 export interface Log {
+  /** Whether lines of this level go anywhere, for those who write one for each request. Absent: they do. */
+  writes?(level: LogLevel): boolean;
   debug(event: string, message: string, fields?: LogFields): void;
   info(event: string, message: string, fields?: LogFields): void;
   warn(event: string, message: string, fields?: LogFields): void;

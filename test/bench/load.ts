@@ -8,6 +8,10 @@ import { fileURLToPath } from "node:url";
 
 export interface LoadOrder {
   readonly url: string;
+  /** Absent: GET. */
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
   readonly connections: number;
   /** How many requests, over all connections. */
   readonly requests: number;
@@ -47,22 +51,25 @@ export function startLoad(): Load {
 interface Running extends Promise<{ latency: { p50: number; p99: number }; non2xx: number; errors: number }> {
   on(event: "response", listener: () => void): void;
 }
-type Autocannon = (options: { url: string; connections: number; amount: number; sampleInt: number }) => Running;
+type Autocannon = (
+  options: Omit<LoadOrder, "requests"> & { readonly amount: number; readonly sampleInt: number },
+) => Running;
 
 /** It looks whether all is answered once in a sample: too coarse to be the end of the round. */
 const sampleMs = 50;
 
-async function generate({ url, connections, requests }: LoadOrder): Promise<Reply> {
+async function generate({ requests, ...order }: LoadOrder): Promise<Reply> {
   const name: string = "autocannon";
   const { default: autocannon } = (await import(name)) as { default: Autocannon };
   const start = performance.now();
   let end = start;
-  const running = autocannon({ url, connections, amount: requests, sampleInt: sampleMs });
+  const running = autocannon({ ...order, amount: requests, sampleInt: sampleMs });
   running.on("response", () => {
     end = performance.now();
   });
   const { latency, non2xx, errors } = await running;
-  if (non2xx + errors > 0) return { error: `"${url}" gave ${non2xx} answers that are not 2xx and ${errors} errors` };
+  if (non2xx + errors > 0)
+    return { error: `"${order.url}" gave ${non2xx} answers that are not 2xx and ${errors} errors` };
   return { requestsPerSecond: (requests * 1_000) / (end - start), p50Ms: latency.p50, p99Ms: latency.p99 };
 }
 

@@ -51,11 +51,14 @@ export async function startProcess(
 }
 
 /** The product as `npm start` runs it, with default settings, on a data folder that goes with it. */
-export async function startTroupe(flags: readonly string[] = []): Promise<ServerProcess> {
-  const folder = await mkdtemp(join(tmpdir(), "troupe-bench-"));
+export async function startTroupe(
+  flags: readonly string[] = [],
+  settings: NodeJS.ProcessEnv = {},
+): Promise<ServerProcess> {
+  const folder = settings.SERVICE_DATA_DIR ?? (await mkdtemp(join(tmpdir(), "troupe-bench-")));
   // Limits are on and out of reach: a benchmark is one caller that asks more often than any may.
   const limits = { SERVICE_RATE_LIMITS: "*=999999999/60s" };
-  const env = { SERVICE_DATA_DIR: folder, SERVICE_HTTP_PORT: "0", SERVICE_GRPC_PORT: "0", ...limits };
+  const env = { SERVICE_DATA_DIR: folder, SERVICE_HTTP_PORT: "0", SERVICE_GRPC_PORT: "0", ...limits, ...settings };
   const server = await startProcess(new URL("../../src/main.ts", import.meta.url), { env, flags });
   return {
     ...server,
