@@ -15,7 +15,7 @@ import { type Authentication, originRules } from "../operations/authentication.t
 import type { Readiness } from "../operations/call.ts";
 import { clientAddresses } from "../operations/client-address.ts";
 import { OpenStreams } from "../operations/open-streams.ts";
-import type { Operation, StreamOperation } from "../operations/operation.ts";
+import type { Operation, RpcOperation, RpcStream, StreamOperation } from "../operations/operation.ts";
 import type { RateLimits, RouteLimit } from "../operations/rate-limits.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
@@ -30,8 +30,9 @@ import { listenForRpcs, type TlsOptions } from "./rpc-server.ts";
 import { troupeServices } from "./services.ts";
 
 export interface ControlPlaneOptions {
-  readonly operations: readonly Operation[];
-  readonly streams?: readonly StreamOperation[] | undefined;
+  /** Those with a route count against its limit, those without against that of `*`. */
+  readonly operations: readonly (Operation | RpcOperation)[];
+  readonly streams?: readonly (StreamOperation | RpcStream)[] | undefined;
   /** Streams of rows open at once; absent: `eventStreamsMax`. */
   readonly streamsMax?: number | undefined;
   readonly authentication: Authentication;
@@ -135,7 +136,13 @@ function limitsOfRpcs({
 }: ControlPlaneOptions): ((rpc: string) => RouteLimit) | undefined {
   if (rateLimits === undefined) return undefined;
   const limits = new Map(
-    [...operations, ...streams].map((row) => [rpcOf(row.rpcService, row.name), rateLimits.ofOperation(row)] as const),
+    [...operations, ...streams]
+      .filter(hasRoute)
+      .map((row) => [rpcOf(row.rpcService, row.name), rateLimits.ofOperation(row)] as const),
   );
   return (rpc) => limits.get(rpc) ?? rateLimits.elsewhere;
+}
+
+function hasRoute(row: RpcOperation | RpcStream): row is Operation | StreamOperation {
+  return "route" in row;
 }

@@ -7,7 +7,7 @@ import { Code, ConnectError, type ConnectRouter, type HandlerContext, type Metho
 import { Failure, type FailureKind } from "../errors/failure.ts";
 import { asFailure, Call, callOperation, openStream, timedOut } from "../operations/call.ts";
 import type { OpenStreams } from "../operations/open-streams.ts";
-import type { Operation, StreamOperation } from "../operations/operation.ts";
+import type { RpcOperation, RpcStream } from "../operations/operation.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
 import type { FaceMetrics } from "../ports/metrics.ts";
@@ -19,8 +19,8 @@ import { endRpcSpan, rpcSpan } from "./rpc-spans.ts";
 
 export interface RpcRoutesOptions {
   readonly services: readonly DescService[];
-  readonly operations: readonly Operation[];
-  readonly streams?: readonly StreamOperation[] | undefined;
+  readonly operations: readonly RpcOperation[];
+  readonly streams?: readonly RpcStream[] | undefined;
   readonly openStreams: OpenStreams;
   readonly clock: Clock;
   readonly log: Log;
@@ -46,7 +46,7 @@ export function addRpcs(router: ConnectRouter, options: RpcRoutesOptions): void 
 /** Rpcs that no row serves, as `ProcessService.CreateProcess`. */
 export function rpcsWithoutRow(
   services: readonly DescService[],
-  operations: readonly Pick<Operation, "rpcService" | "name">[],
+  operations: readonly Pick<RpcOperation, "rpcService" | "name">[],
 ): readonly string[] {
   const rows = new Set(operations.map((row) => rowKey(row.rpcService, row.name)));
   return services.flatMap((service) =>
@@ -67,7 +67,7 @@ function unimplemented(method: DescMethod): MethodImpl<DescMethod> {
   return refuse as unknown as MethodImpl<DescMethod>;
 }
 
-function serveRow(row: Operation, method: DescMethod, options: RpcRoutesOptions): MethodImpl<DescMethod> {
+function serveRow(row: RpcOperation, method: DescMethod, options: RpcRoutesOptions): MethodImpl<DescMethod> {
   const { clock, tracing } = options;
   const watch = watchOf(row.name, method, options);
   const read = messageReader(method.input);
@@ -89,7 +89,7 @@ function serveRow(row: Operation, method: DescMethod, options: RpcRoutesOptions)
   return serve as unknown as MethodImpl<DescMethod>;
 }
 
-function serveStream(row: StreamOperation, method: DescMethod, options: RpcRoutesOptions): MethodImpl<DescMethod> {
+function serveStream(row: RpcStream, method: DescMethod, options: RpcRoutesOptions): MethodImpl<DescMethod> {
   const watch = watchOf(row.name, method, options);
   const read = messageReader(method.input);
   const write = messageWriter(method.output);

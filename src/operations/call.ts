@@ -14,7 +14,7 @@ import { Failure, isFailure } from "../errors/failure.ts";
 import { callDeadlineMs } from "../limits.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
-import type { CallContext, Caller, Idempotency, Operation, StreamOperation } from "./operation.ts";
+import type { CallContext, Caller, Idempotency, RpcOperation, RpcStream } from "./operation.ts";
 
 /** Whether the node takes calls, as probes of both faces tell it. */
 export interface Readiness {
@@ -102,7 +102,7 @@ export class Call implements CallContext {
 
 /** Rejects with Failure only. `raw` is the merged input of a face: path, query and body, or the domain form of a message. */
 export async function callOperation<Input, Output>(
-  row: Operation<Input, Output>,
+  row: RpcOperation<Input, Output>,
   raw: unknown,
   call: Call,
 ): Promise<Output> {
@@ -121,7 +121,7 @@ export async function callOperation<Input, Output>(
 
 /** Rejects with Failure only; what iterating rejects with is for `failureOf`. A stream has no deadline but its caller's. */
 export async function openStream<Input, Item>(
-  row: StreamOperation<Input, Item>,
+  row: RpcStream<Input, Item>,
   raw: unknown,
   call: Call,
 ): Promise<AsyncIterable<Item> | null> {
@@ -175,7 +175,7 @@ export function requestIdFrom(offered: string | undefined): string {
 const wellFormedRequestId = /^[A-Za-z0-9._~:/+=@-]{1,128}$/;
 
 /** Throws Failure forbidden. */
-export function authorize(row: Pick<Operation, "name" | "role">, caller: Caller): void {
+export function authorize(row: Pick<RpcOperation, "name" | "role">, caller: Caller): void {
   if (row.role === "operator" && caller.role !== "operator") {
     throw new Failure("forbidden", `Key "${caller.name}" has role "${caller.role}": "${row.name}" needs "operator"`);
   }

@@ -82,13 +82,13 @@ export interface BytesAnswer {
   readonly freshSeconds: number;
 }
 
-export interface Operation<Input = unknown, Output = unknown> {
+/** A row that the control plane alone serves: what only operators' tools and other services ask for. */
+export interface RpcOperation<Input = unknown, Output = unknown> {
   /** createProcess; the rpc is CreateProcess. */
   readonly name: string;
   readonly summary: string;
   /** Service within package troupe.v1. */
   readonly rpcService: string;
-  readonly route: Route;
   readonly role: Role;
   /** Shape and rules of path, query and body fields together. Path and query fields accept their text form. */
   readonly input: z.ZodType<Input>;
@@ -100,13 +100,17 @@ export interface Operation<Input = unknown, Output = unknown> {
   readonly failures?: readonly FailureKind[];
   /** From the domain form of the protobuf request to `input`, where the two differ (`no_timeout`). */
   fromRpc?(request: Readonly<Record<string, unknown>>): Record<string, unknown>;
+  /** Adds to the ordinary deadline of a call, for waits and tool calls, milliseconds. */
+  extraDeadlineMs?(input: Input): number;
+  run(input: Input, context: CallContext): Promise<Output>;
+}
+
+export interface Operation<Input = unknown, Output = unknown> extends RpcOperation<Input, Output> {
+  readonly route: Route;
   /** Set: an Idempotency-Key is honoured. `find`: what was made under that name since then (epoch ms), where records tell. */
   readonly idempotent?: {
     find?(name: string, since: number): Promise<{ readonly body: string; readonly output: Output } | undefined>;
   };
-  /** Adds to the ordinary deadline of a call, for waits and tool calls, milliseconds. */
-  extraDeadlineMs?(input: Input): number;
-  run(input: Input, context: CallContext): Promise<Output>;
 }
 
 /** What one item of a stream is as a server-sent event. */
@@ -118,12 +122,21 @@ export interface StreamEvent {
   readonly data: unknown;
 }
 
-/** A row whose answer goes on: server-sent events over REST, a server stream over gRPC. */
-export interface StreamOperation<Input = unknown, Item = unknown>
+/** A row whose answer goes on, served by the control plane alone: a server stream. */
+export interface RpcStream<Input = unknown, Item = unknown>
   extends Pick<
-    Operation<Input, Item>,
+    RpcOperation<Input, Item>,
     "name" | "summary" | "rpcService" | "role" | "input" | "output" | "failures" | "fromRpc"
   > {
+  /**
+   * Rejects with Failure before the first item. null: nothing is left to tell, now or later. Iterating waits for what comes next; it ends
+   * by itself, or when `context.signal` is aborted. Whoever iterates slowly holds nobody up and costs no memory.
+   */
+  open(input: Input, context: CallContext): Promise<AsyncIterable<Item> | null>;
+}
+
+/** The same over both faces: server-sent events over REST, a server stream over gRPC. */
+export interface StreamOperation<Input = unknown, Item = unknown> extends RpcStream<Input, Item> {
   readonly route: {
     readonly path: string;
     readonly query?: readonly string[];
@@ -131,9 +144,4 @@ export interface StreamOperation<Input = unknown, Item = unknown>
     readonly resume: string;
   };
   eventOf(item: Item): StreamEvent;
-  /**
-   * Rejects with Failure before the first item. null: nothing is left to tell, now or later. Iterating waits for what comes next; it ends
-   * by itself, or when `context.signal` is aborted. Whoever iterates slowly holds nobody up and costs no memory.
-   */
-  open(input: Input, context: CallContext): Promise<AsyncIterable<Item> | null>;
 }
