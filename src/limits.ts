@@ -551,3 +551,31 @@ export const logStretchRecords = 500;
 export const logRecordsReadMax = 20_000;
 /** A clock may have been set back by this much without records being looked for at the wrong place. */
 export const logClockStepMs = 3_600_000;
+
+/** Nesting of a protobuf message: one level of JSON takes three (Value, Struct, map entry) in the binary form of google.protobuf.Struct. */
+export const rpcRecursionMax = jsonDepthMax * 3 + 16;
+
+/** Read of a snapshot of the store at once: some milliseconds of the event loop, and what a backup holds beside a chunk. */
+export const snapshotStretchBytes = 256 * 1024;
+export const snapshotEntriesTogetherMax = 1_000;
+/** One message of a backup, far below what any gRPC client takes. */
+export const backupChunkBytesMax = 256 * 1024;
+/** Whoever takes nothing of a backup for so long, or needs so long for all of it, has it cut: the disk keeps what is overwritten meanwhile. */
+export const backupStalledMs = 60_000;
+export const backupMsMax = 12 * 3_600_000;
+/** Backups and proofs of the store under way at once: each reads the disk from end to end. */
+export const maintenanceAtOnceMax = 2;
+/** Bytes of a header or of a key in a backup; beyond it a file is none of ours. */
+export const backupHeaderBytesMax = 1024 * 1024;
+export const backupKeyBytesMax = 64 * 1024;
+/** A restored store is written in batches of so much. */
+export const restoreBatchBytes = 4 * 1024 * 1024;
+/** Findings told one by one; the rest is counted. */
+export const verifyFindingsMax = 1_000;
+/** Progress of a proof, and of a drain, is told this often. */
+export const maintenanceProgressMs = 1_000;
+/** A table that looks damaged is looked at again so often: LevelDB may be writing it in this moment. */
+export const tableProofAttemptsMax = 4;
+export const tableProofRetryMs = 500;
+/** A drain is told to be over this long before what is left is cut, so that its caller hears of it. */
+export const drainTellMs = 250;

@@ -2,32 +2,21 @@
  * Who may call, decided before a message is read: Host and Origin as on the REST face, then the bearer key or, under mutual
  * TLS, the name in the client's certificate, then the rate limit of the operation. Health and reflection ask for no key.
  */
-import type { IncomingMessage } from "node:http";
-import type { Http2ServerRequest } from "node:http2";
-import type { TLSSocket } from "node:tls";
-import { type ContextValues, createContextKey, createContextValues, type HandlerContext } from "@connectrpc/connect";
+import type { DescMethod } from "@bufbuild/protobuf";
+import { createContextKey, type HandlerContext } from "@connectrpc/connect";
 import { Failure } from "../errors/failure.ts";
 import { headersMax } from "../limits.ts";
 import type { Authentication, OriginRules } from "../operations/authentication.ts";
-import { asFailure, requestIdFrom } from "../operations/call.ts";
+import { asFailure } from "../operations/call.ts";
 import type { ClientAddress } from "../operations/client-address.ts";
 import type { Caller } from "../operations/operation.ts";
 import { quotaHeaders, type RouteLimit } from "../operations/rate-limits.ts";
 import type { Log } from "../ports/log.ts";
 import type { FaceMetrics } from "../ports/metrics.ts";
 import type { Tracing } from "../ports/tracing.ts";
+import type { Arrival } from "./arrival.ts";
 import { toConnectError } from "./connect-error.ts";
 import { endRpcSpan, rpcSpan } from "./rpc-spans.ts";
-
-export interface Arrival {
-  readonly requestId: string;
-  readonly host: string | undefined;
-  readonly socketAddress: string | undefined;
-  /** Common name of the client's certificate, under mutual TLS. */
-  readonly certificateName: string | undefined;
-  readonly headersCount: number;
-  caller: Caller | undefined;
-}
 
 /** What the socket side knows of a request, handed through Connect to the gate and the rpcs. */
 export const arrivalKey = createContextKey<Arrival | undefined>(undefined, { description: "arrival" });
@@ -38,51 +27,40 @@ export interface AdmissionOptions {
   readonly clientAddress: ClientAddress;
   /** Of an rpc, as `troupe.v1.ProcessService/GetProcess`; absent: nothing is limited. */
   readonly limitOf: ((rpc: string) => RouteLimit) | undefined;
-  readonly mutualTls: boolean;
   readonly log: Log;
   readonly metrics?: FaceMetrics | undefined;
   readonly tracing?: Tracing | undefined;
   isClosing(): boolean;
 }
 
-export type NodeRequest = IncomingMessage | Http2ServerRequest;
-
-export function arrivalOf(request: NodeRequest, mutualTls: boolean): ContextValues {
-  const arrival: Arrival = {
-    requestId: requestIdFrom(single(request.headers["x-request-id"])),
-    host: authorityOf(request),
-    socketAddress: request.socket.remoteAddress,
-    certificateName: mutualTls ? certificateName(request) : undefined,
-    headersCount: request.rawHeaders.length / 2,
-    caller: undefined,
-  };
-  return createContextValues().set(arrivalKey, arrival);
-}
-
-/** `:authority` of HTTP/2, else the Host header. */
-export function authorityOf(request: NodeRequest): string | undefined {
-  return request.headers[":authority"]?.toString() ?? request.headers.host;
-}
+/** Takes a header of the answer. */
+export type TellHeader = (name: string, value: string) => void;
 
 export function admissionGate(options: AdmissionOptions): (context: HandlerContext) => void {
   return (context) => {
-    const arrival = arrivedOn(context);
-    context.responseHeader.set("x-request-id", arrival.requestId);
     try {
-      arrival.caller = admit(options, arrival, context);
+      admitRpc(options, context.method, arrivedOn(context), (name, value) => context.responseHeader.set(name, value));
     } catch (error) {
-      const failure = asFailure(error, "admission", arrival.requestId, options.log);
-      options.log.debug("rpc-refused", failure.message, {
-        requestId: arrival.requestId,
-        rpc: rpcName(context),
-        code: failure.kind,
-      });
-      options.metrics?.rpc(rpcName(context))(failure.kind, 0);
-      endRpcSpan(rpcSpan(options.tracing, context), failure.kind);
-      if (failure.details.exhaustion !== undefined) tellQuota(context.responseHeader, failure.details.exhaustion);
-      throw toConnectError(failure);
+      throw toConnectError(error as Failure);
     }
   };
+}
+
+/** Throws Failure, which then is counted and written down. */
+export function admitRpc(options: AdmissionOptions, method: DescMethod, arrival: Arrival, tell: TellHeader): void {
+  tell("x-request-id", arrival.requestId);
+  try {
+    arrival.caller = admit(options, method, arrival, tell);
+  } catch (error) {
+    const { log, metrics, tracing } = options;
+    const rpc = rpcName(method);
+    const failure = asFailure(error, "admission", arrival.requestId, log);
+    log.debug("rpc-refused", failure.message, { requestId: arrival.requestId, rpc, code: failure.kind });
+    metrics?.rpc(rpc)(failure.kind, 0);
+    endRpcSpan(rpcSpan(tracing, method, arrival), failure.kind);
+    if (failure.details.exhaustion !== undefined) tellQuota(tell, failure.details.exhaustion);
+    throw failure;
+  }
 }
 
 export function arrivedOn(context: HandlerContext): Arrival {
@@ -91,54 +69,37 @@ export function arrivedOn(context: HandlerContext): Arrival {
   return arrival;
 }
 
-export function rpcName(context: HandlerContext): string {
-  return `${context.service.typeName}/${context.method.name}`;
+export function rpcName(method: DescMethod): string {
+  return `${method.parent.typeName}/${method.name}`;
 }
 
-function admit(options: AdmissionOptions, arrival: Arrival, context: HandlerContext): Caller | undefined {
-  const { requestHeader } = context;
-  const address = options.clientAddress(arrival.socketAddress, requestHeader.get("x-forwarded-for") ?? undefined);
-  const isProbe = context.service.typeName === "grpc.health.v1.Health";
-  const isOpen = isProbe || context.service.typeName.startsWith("grpc.reflection.");
-  const limit = isProbe ? undefined : options.limitOf?.(rpcName(context));
+function admit(options: AdmissionOptions, method: DescMethod, arrival: Arrival, tell: TellHeader): Caller | undefined {
+  const address = options.clientAddress(arrival.socketAddress, arrival.header("x-forwarded-for"));
+  const service = method.parent.typeName;
+  const isProbe = service === "grpc.health.v1.Health";
+  const isOpen = isProbe || service.startsWith("grpc.reflection.");
+  const limit = isProbe ? undefined : options.limitOf?.(rpcName(method));
   try {
     if (arrival.headersCount > headersMax) throw new Failure("too_large", `More than ${headersMax} request headers`);
-    options.origins.check(isProbe ? undefined : arrival.host, requestHeader.get("origin") ?? undefined);
+    options.origins.check(isProbe ? undefined : arrival.host, arrival.header("origin"));
   } catch (error) {
     limit?.admit(address);
     throw error;
   }
   if (options.isClosing() && !isOpen) throw new Failure("unavailable", "The server is shutting down");
-  const caller = isOpen ? undefined : callerOf(options, arrival, requestHeader.get("authorization"), address);
+  const caller = isOpen ? undefined : callerOf(options, arrival, address);
   const window = limit?.admit(caller === undefined || caller.isAnonymous === true ? address : caller.name);
-  if (window !== undefined) tellQuota(context.responseHeader, window);
+  if (window !== undefined) tellQuota(tell, window);
   return caller;
 }
 
-function callerOf(
-  { authentication }: AdmissionOptions,
-  { certificateName }: Arrival,
-  authorization: string | null,
-  address: string,
-): Caller {
+function callerOf({ authentication }: AdmissionOptions, arrival: Arrival, address: string): Caller {
+  const { certificateName } = arrival;
   if (certificateName !== undefined) return authentication.authenticateName(certificateName);
-  return authentication.authenticate(authorization ?? undefined, address);
+  return authentication.authenticate(arrival.header("authorization"), address);
 }
 
 /** The same headers as on the REST face. */
-function tellQuota(headers: Headers, quota: Parameters<typeof quotaHeaders>[0]): void {
-  for (const [name, value] of Object.entries(quotaHeaders(quota))) headers.set(name, value);
-}
-
-function certificateName(request: NodeRequest): string {
-  // The socket of an HTTP/2 session is a proxy: it has the method, and does not admit it to `in`.
-  const socket = ("stream" in request ? request.stream.session?.socket : request.socket) as
-    | Partial<TLSSocket>
-    | undefined;
-  const name: unknown = socket?.getPeerCertificate?.().subject?.CN;
-  return typeof name === "string" ? name : "";
-}
-
-function single(header: string | string[] | undefined): string | undefined {
-  return Array.isArray(header) ? undefined : header;
+function tellQuota(tell: TellHeader, quota: Parameters<typeof quotaHeaders>[0]): void {
+  for (const [name, value] of Object.entries(quotaHeaders(quota))) tell(name, value);
 }

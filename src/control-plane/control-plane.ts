@@ -10,7 +10,7 @@ import type { DescService } from "@bufbuild/protobuf";
 import { createConnectRouter } from "@connectrpc/connect";
 import { compressionGzip } from "@connectrpc/connect-node";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
-import { bodyBytesMax, jsonDepthMax, rpcAnswerBytesMax } from "../limits.ts";
+import { bodyBytesMax, rpcAnswerBytesMax, rpcRecursionMax } from "../limits.ts";
 import { type Authentication, originRules } from "../operations/authentication.ts";
 import type { Readiness } from "../operations/call.ts";
 import { clientAddresses } from "../operations/client-address.ts";
@@ -21,13 +21,14 @@ import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
 import type { FaceMetrics } from "../ports/metrics.ts";
 import type { Tracing } from "../ports/tracing.ts";
-import { admissionGate } from "./admission.ts";
+import { type AdmissionOptions, admissionGate, admitRpc } from "./admission.ts";
 import { addHealth } from "./health.ts";
 import { nodeHandler } from "./node-handler.ts";
 import { addReflection, reflectionServices } from "./reflection.ts";
-import { addRpcs } from "./rpc-routes.ts";
+import { addRpcs, unaryRpcs } from "./rpc-routes.ts";
 import { listenForRpcs, type TlsOptions } from "./rpc-server.ts";
 import { troupeServices } from "./services.ts";
+import { unaryGrpc } from "./unary-grpc.ts";
 
 export interface ControlPlaneOptions {
   /** Those with a route count against its limit, those without against that of `*`. */
@@ -62,9 +63,6 @@ export interface ControlPlane {
   close(limitMs: number): Promise<void>;
 }
 
-/** One level of JSON takes three nested messages (Value, Struct, map entry) in the binary form of google.protobuf.Struct. */
-const recursionLimit = jsonDepthMax * 3 + 16;
-
 /** Rejects when the address cannot be bound. */
 export async function openControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
   const { clock, log, readiness, operations, streams, authentication, metrics, tracing } = options;
@@ -77,23 +75,23 @@ export async function openControlPlane(options: ControlPlaneOptions): Promise<Co
     allowedHosts: options.allowedHosts,
     corsOrigins: options.corsOrigins,
   });
+  const admission: AdmissionOptions = {
+    authentication,
+    origins,
+    clientAddress: clientAddresses(options.trustedProxies ?? []),
+    limitOf: limitsOfRpcs(options),
+    log,
+    metrics,
+    tracing,
+    isClosing: () => closing.signal.aborted,
+  };
   const router = createConnectRouter({
     acceptCompression: [compressionGzip],
     readMaxBytes: bodyBytesMax,
     writeMaxBytes: rpcAnswerBytesMax,
-    binaryOptions: { recursionLimit },
-    jsonOptions: { recursionLimit },
-    requestGate: admissionGate({
-      authentication,
-      origins,
-      clientAddress: clientAddresses(options.trustedProxies ?? []),
-      limitOf: limitsOfRpcs(options),
-      mutualTls,
-      log,
-      metrics,
-      tracing,
-      isClosing: () => closing.signal.aborted,
-    }),
+    binaryOptions: { recursionLimit: rpcRecursionMax },
+    jsonOptions: { recursionLimit: rpcRecursionMax },
+    requestGate: admissionGate(admission),
   });
   const openStreams = new OpenStreams(clock, options.streamsMax);
   addRpcs(router, { services, operations, streams, openStreams, clock, log, metrics, tracing });
@@ -104,6 +102,13 @@ export async function openControlPlane(options: ControlPlaneOptions): Promise<Co
     port: options.port,
     tls: options.tls,
     clock,
+    stream: unaryGrpc({
+      rpcs: unaryRpcs(services, operations, { clock, log, metrics, tracing }),
+      mutualTls,
+      clock,
+      log,
+      admit: (method, arrival, tell) => admitRpc(admission, method, arrival, tell),
+    }),
     handler: nodeHandler({
       handlers: router.handlers,
       origins,

@@ -5,7 +5,7 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerResponse } from "node:http2";
-import { Code, ConnectError, cors } from "@connectrpc/connect";
+import { Code, ConnectError, cors, createContextValues } from "@connectrpc/connect";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import { requestReceiveMs } from "../limits.ts";
@@ -13,8 +13,10 @@ import type { OriginRules } from "../operations/authentication.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
 import type { FaceMetrics } from "../ports/metrics.ts";
-import { arrivalOf, authorityOf, type NodeRequest } from "./admission.ts";
+import { arrivalKey } from "./admission.ts";
+import { arrivalOf, authorityOf, isUsableAuthority, type NodeRequest } from "./arrival.ts";
 import { encodeGrpcMessage, grpcMessageHeader, plainGrpcMessage } from "./grpc-message.ts";
+import { grpcTimeoutMs } from "./grpc-timeout.ts";
 import type { NodeHandler } from "./rpc-server.ts";
 
 export interface NodeHandlerOptions {
@@ -35,7 +37,7 @@ export function nodeHandler(options: NodeHandlerOptions): NodeHandler {
     if (options.closing.aborted && !("stream" in response)) response.setHeader("connection", "close");
     if (crossOrigin(options.origins, request, response)) return;
     const handler = paths.get((request.url ?? "").split("?", 1)[0] ?? "");
-    if (!isUsableAuthority(authorityOf(request)))
+    if (!isUsableAuthority(authorityOf(request.headers)))
       refuse(request, response, 400, Code.InvalidArgument, "The Host is missing or malformed");
     else if (handler === undefined) {
       options.metrics?.rpc("unmatched")("method_not_allowed", 0);
@@ -55,7 +57,7 @@ async function serve(
     if (handler.method.methodKind === "unary" || handler.method.methodKind === "server_streaming") {
       limitReceiving(request, options.clock);
     }
-    const values = arrivalOf(request, options.mutualTls);
+    const values = createContextValues().set(arrivalKey, arrivalOf(request, options.mutualTls));
     // The two overloads for HTTP/1.1 and HTTP/2 are one to us.
     const universal = universalRequestFromNodeRequest(
       request as IncomingMessage,
@@ -88,11 +90,9 @@ function blameSender(trailer: Headers): void {
 
 /** Longer than any timer can run: Connect would fire at once. Calls have their own, much shorter, limit. */
 const timerMsMax = 2 ** 31 - 1;
-const unitMs: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1_000, m: 1, u: 1e-3, n: 1e-6 };
 
 function dropOverlongTimeouts(headers: NodeRequest["headers"]): void {
-  const grpc = /^(\d{1,8})([HMSmun])$/.exec(String(headers["grpc-timeout"] ?? ""));
-  if (grpc !== null && Number(grpc[1]) * (unitMs[grpc[2] ?? ""] ?? 0) > timerMsMax) delete headers["grpc-timeout"];
+  if ((grpcTimeoutMs(headers["grpc-timeout"] ?? "") ?? 0) > timerMsMax) delete headers["grpc-timeout"];
   const connect = String(headers["connect-timeout-ms"] ?? "");
   if (/^\d{1,10}$/.test(connect) && Number(connect) > timerMsMax) delete headers["connect-timeout-ms"];
 }
@@ -105,10 +105,6 @@ function limitReceiving(request: NodeRequest, clock: Clock): void {
   const cancel = clock.after(requestReceiveMs, () => stream.close());
   stream.once("end", cancel);
   stream.once("close", cancel);
-}
-
-function isUsableAuthority(authority: string | undefined): boolean {
-  return authority !== undefined && URL.canParse(`http://${authority}/`);
 }
 
 /** In the caller's own protocol: gRPC clients look at grpc-status, all others at the HTTP status and Connect's JSON. */

@@ -2,30 +2,24 @@
  * One rpc per operation row: message to domain shape, call, domain shape to message. It names no operation and no kind; an
  * rpc without a row answers UNIMPLEMENTED.
  */
-import type { DescMethod, DescService } from "@bufbuild/protobuf";
+import type { DescMethod, DescService, Message } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ConnectRouter, type HandlerContext, type MethodImpl } from "@connectrpc/connect";
-import { Failure, type FailureKind } from "../errors/failure.ts";
-import { asFailure, Call, callOperation, openStream, timedOut } from "../operations/call.ts";
+import { Failure } from "../errors/failure.ts";
+import { type Call, openStream, timedOut } from "../operations/call.ts";
 import type { OpenStreams } from "../operations/open-streams.ts";
 import type { RpcOperation, RpcStream } from "../operations/operation.ts";
-import type { Clock } from "../ports/clock.ts";
-import type { Log } from "../ports/log.ts";
-import type { FaceMetrics } from "../ports/metrics.ts";
-import type { Tracing } from "../ports/tracing.ts";
-import { arrivedOn, rpcName } from "./admission.ts";
+import { arrivedOn } from "./admission.ts";
 import { messageReader, messageWriter } from "./codec.ts";
 import { toConnectError } from "./connect-error.ts";
-import { endRpcSpan, rpcSpan } from "./rpc-spans.ts";
+import { type WatchOptions, watchRpc } from "./rpc-watch.ts";
+import { rowServer } from "./serve-row.ts";
+import type { UnaryRpc } from "./unary-grpc.ts";
 
-export interface RpcRoutesOptions {
+export interface RpcRoutesOptions extends WatchOptions {
   readonly services: readonly DescService[];
   readonly operations: readonly RpcOperation[];
   readonly streams?: readonly RpcStream[] | undefined;
   readonly openStreams: OpenStreams;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly metrics?: FaceMetrics | undefined;
-  readonly tracing?: Tracing | undefined;
 }
 
 export function addRpcs(router: ConnectRouter, options: RpcRoutesOptions): void {
@@ -41,6 +35,22 @@ export function addRpcs(router: ConnectRouter, options: RpcRoutesOptions): void 
       else router.rpc(method, unimplemented(method));
     }
   }
+}
+
+/** By path: what rows serve with one message for another. */
+export function unaryRpcs(
+  services: readonly DescService[],
+  operations: readonly RpcOperation[],
+  options: WatchOptions,
+): ReadonlyMap<string, UnaryRpc> {
+  const rows = new Map(operations.map((row) => [rowKey(row.rpcService, row.name), row]));
+  const rpcs = new Map<string, UnaryRpc>();
+  for (const method of services.flatMap((service) => service.methods)) {
+    const row = rows.get(rowKey(method.parent.name, method.localName));
+    if (row === undefined) continue;
+    rpcs.set(`/${method.parent.typeName}/${method.name}`, { method, answer: rowServer(row, method, options) });
+  }
+  return rpcs;
 }
 
 /** Rpcs that no row serves, as `ProcessService.CreateProcess`. */
@@ -67,81 +77,40 @@ function unimplemented(method: DescMethod): MethodImpl<DescMethod> {
   return refuse as unknown as MethodImpl<DescMethod>;
 }
 
-function serveRow(row: RpcOperation, method: DescMethod, options: RpcRoutesOptions): MethodImpl<DescMethod> {
-  const { clock, tracing } = options;
-  const watch = watchOf(row.name, method, options);
-  const read = messageReader(method.input);
-  const write = messageWriter(method.output);
-  const serve = async (request: Parameters<typeof read>[0], context: HandlerContext) => {
-    const rpc = watch(context);
+function serveRow(row: RpcOperation, method: DescMethod, options: WatchOptions): MethodImpl<DescMethod> {
+  const answer = rowServer(row, method, options);
+  const serve = async (message: Message, context: HandlerContext) => {
     try {
-      const leftMs = context.timeoutMs();
-      const call = rpc.newCall(leftMs === undefined ? undefined : clock.monotonic() + leftMs);
-      const domain = read(request);
-      const work = () => callOperation(row, row.fromRpc?.(domain) ?? domain, call);
-      return write(await (rpc.span && tracing ? tracing.within(rpc.span.place, work) : work()));
+      const watchCaller = (call: Call) => watchClient(context.signal, row.name, call);
+      return await answer({ message, arrival: arrivedOn(context), leftMs: context.timeoutMs(), watchCaller });
     } catch (error) {
-      throw rpc.refuse(error);
-    } finally {
-      rpc.end();
+      throw toConnectError(error as Failure);
     }
   };
   return serve as unknown as MethodImpl<DescMethod>;
 }
 
 function serveStream(row: RpcStream, method: DescMethod, options: RpcRoutesOptions): MethodImpl<DescMethod> {
-  const watch = watchOf(row.name, method, options);
+  const watch = watchRpc(row.name, method, options);
   const read = messageReader(method.input);
   const write = messageWriter(method.output);
-  async function* serve(request: Parameters<typeof read>[0], context: HandlerContext) {
-    const rpc = watch(context);
+  async function* serve(request: Message, context: HandlerContext) {
+    const rpc = watch(arrivedOn(context));
     let over: (() => void) | undefined;
     try {
-      const call = rpc.newCall(undefined);
+      const call = rpc.newCall(undefined, (watched) => watchClient(context.signal, row.name, watched));
       over = options.openStreams.add(call);
       const domain = read(request);
       const items = await openStream(row, row.fromRpc?.(domain) ?? domain, call);
       if (items !== null) for await (const item of items) yield write(item);
     } catch (error) {
-      throw rpc.refuse(error);
+      throw toConnectError(rpc.refuse(error));
     } finally {
       over?.();
       rpc.end();
     }
   }
   return serve as unknown as MethodImpl<DescMethod>;
-}
-
-/** What an rpc is to whoever watches the server: a call, a span, a count and a line in the log, the same for rows and streams. */
-function watchOf(operation: string, method: DescMethod, { clock, log, tracing, metrics }: RpcRoutesOptions) {
-  const meter = metrics?.rpc(`${method.parent.typeName}/${method.name}`);
-  return (context: HandlerContext) => {
-    const started = clock.monotonic();
-    const { requestId, caller } = arrivedOn(context);
-    const span = rpcSpan(tracing, context);
-    let refused: FailureKind | undefined;
-    return {
-      span,
-      newCall(callerDeadline: number | undefined): Call {
-        if (caller === undefined) throw new Error("An rpc of an operation was not admitted");
-        const watchCaller = (watched: Call) => watchClient(context.signal, operation, watched);
-        return new Call({ requestId, caller, clock, log, callerDeadline, watchCaller });
-      },
-      refuse(error: unknown): ConnectError {
-        const failure = asFailure(error, operation, requestId, log);
-        refused = failure.kind;
-        return toConnectError(failure);
-      },
-      end(): void {
-        const durationMs = clock.monotonic() - started;
-        meter?.(refused, durationMs);
-        endRpcSpan(span, refused);
-        const outcome = refused ?? "ok";
-        const level = outcome === "internal" ? "info" : "debug";
-        log[level]("rpc", `${rpcName(context)} ${outcome}`, { requestId, durationMs, caller: caller?.name, outcome });
-      },
-    };
-  };
 }
 
 /**

@@ -16,6 +16,7 @@ import {
   streamsPerConnectionMax,
 } from "../limits.ts";
 import type { Clock } from "../ports/clock.ts";
+import type { StreamHandler } from "./unary-grpc.ts";
 
 export interface TlsOptions {
   /** PEM. */
@@ -41,12 +42,13 @@ export interface RpcServerOptions {
   readonly tls?: TlsOptions | undefined;
   readonly clock: Clock;
   readonly handler: NodeHandler;
+  /** Looks at every HTTP/2 stream first. */
+  readonly stream: StreamHandler;
 }
 
 /** Rejects when the address cannot be bound. */
 export async function listenForRpcs(options: RpcServerOptions): Promise<RpcServer> {
-  const { server, closeIdle } =
-    options.tls === undefined ? plainServer(options.handler) : secureServer(options.handler, options.tls);
+  const { server, closeIdle } = options.tls === undefined ? plainServer(options) : secureServer(options, options.tls);
   server.maxConnections = connectionsMax;
   const sockets = new Set<net.Socket>();
   server.on("connection", (socket: net.Socket) => {
@@ -93,7 +95,7 @@ interface Listening {
   closeIdle(): void;
 }
 
-function plainServer(handler: NodeHandler): Listening {
+function plainServer({ handler, stream }: RpcServerOptions): Listening {
   const h1 = http.createServer(
     {
       maxHeaderSize: headerBytesMax,
@@ -105,6 +107,7 @@ function plainServer(handler: NodeHandler): Listening {
     handler,
   );
   const h2 = http2.createServer(h2Options, handler);
+  lookFirst(h2, stream);
   const closeSessions = sessionsOf(h2);
   const server = net.createServer((socket) => sniff(socket, (isH2) => (isH2 ? h2 : h1).emit("connection", socket)));
   // The HTTP/1.1 server never listens itself; this starts its watch over header and request timeouts.
@@ -119,7 +122,7 @@ function plainServer(handler: NodeHandler): Listening {
   };
 }
 
-function secureServer(handler: NodeHandler, tls: TlsOptions): Listening {
+function secureServer({ handler, stream }: RpcServerOptions, tls: TlsOptions): Listening {
   const server = http2.createSecureServer(
     {
       ...h2Options,
@@ -132,6 +135,7 @@ function secureServer(handler: NodeHandler, tls: TlsOptions): Listening {
     },
     handler,
   );
+  lookFirst(server, stream);
   const closeSessions = sessionsOf(server);
   return { server, closeIdle: closeSessions };
 }
@@ -149,6 +153,24 @@ function sessionsOf(server: http2.Http2Server | http2.Http2SecureServer): () => 
     for (const session of sessions) if (!session.closed) session.close();
   };
 }
+
+/** Node turns a stream into a request by a listener of its own; that one gets what `stream` leaves. */
+function lookFirst(server: http2.Http2Server | http2.Http2SecureServer, stream: StreamHandler): void {
+  type Listener = (...all: Parameters<StreamListener>) => void;
+  const others = server.listeners("stream") as Listener[];
+  server.removeAllListeners("stream");
+  server.on("stream", (...all: Parameters<StreamListener>) => {
+    const [opened, headers, , rawHeaders] = all;
+    if (!stream(opened, headers, rawHeaders)) for (const other of others) other(...all);
+  });
+}
+
+type StreamListener = (
+  stream: http2.ServerHttp2Stream,
+  headers: http2.IncomingHttpHeaders,
+  flags: number,
+  rawHeaders: string[],
+) => void;
 
 const h2Preface = Buffer.from("PRI");
 

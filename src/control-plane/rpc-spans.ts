@@ -1,22 +1,16 @@
 /** One span for each rpc of an operation, and for each that was refused before; a caller's own trace goes on where its header is well-formed. */
-import type { HandlerContext } from "@connectrpc/connect";
+import type { DescMethod } from "@bufbuild/protobuf";
 import { catalogue } from "../errors/catalogue.ts";
 import type { FailureKind } from "../errors/failure.ts";
 import type { Span, Tracing } from "../ports/tracing.ts";
+import type { Arrival } from "./arrival.ts";
 
-export function rpcSpan(tracing: Tracing | undefined, context: HandlerContext): Span | undefined {
+export function rpcSpan(tracing: Tracing | undefined, method: DescMethod, arrival: Arrival): Span | undefined {
   if (tracing === undefined) return undefined;
-  const { service, method, requestHeader, protocolName } = context;
-  const parent = tracing.arrived(
-    requestHeader.get("traceparent") ?? undefined,
-    requestHeader.get("tracestate") ?? undefined,
-  );
-  const attributes = {
-    "rpc.system": protocolName === "connect" ? "connect_rpc" : "grpc",
-    "rpc.service": service.typeName,
-    "rpc.method": method.name,
-  };
-  return tracing.start(`${service.typeName}/${method.name}`, "server", attributes, parent);
+  const parent = tracing.arrived(arrival.header("traceparent"), arrival.header("tracestate"));
+  const service = method.parent.typeName;
+  const attributes = { "rpc.system": arrival.protocol, "rpc.service": service, "rpc.method": method.name };
+  return tracing.start(`${service}/${method.name}`, "server", attributes, parent);
 }
 
 export function endRpcSpan(span: Span | undefined, refused: FailureKind | undefined): void {

@@ -9,6 +9,8 @@ import { fileURLToPath } from "node:url";
 
 export interface ServerProcess {
   readonly http: string;
+  /** Empty where there is none. */
+  readonly grpc: string;
   readonly pid: number;
   stop(): Promise<void>;
 }
@@ -31,16 +33,17 @@ export async function startProcess(
   const kill = (): void => void child.kill("SIGKILL");
   process.once("exit", kill);
   const lines = createInterface({ input: child.stdout });
-  const http = await new Promise<string>((resolve, reject) => {
+  const { http, grpc = "" } = await new Promise<{ http: string; grpc?: string }>((resolve, reject) => {
     lines.on("line", (line) => {
       if (!line.includes('"event":"listening"')) return;
-      resolve((JSON.parse(line) as { http: string }).http);
+      resolve(JSON.parse(line) as { http: string; grpc?: string });
     });
     child.once("error", reject);
     child.once("exit", (code, signal) => reject(new Error(`"${script}" ended with ${code ?? signal}`)));
   });
   return {
     http,
+    grpc,
     pid: child.pid as number,
     async stop() {
       process.off("exit", kill);

@@ -1,0 +1,213 @@
+/**
+ * Unary gRPC, straight on HTTP/2. Connect serves every protocol with one pipeline of generators, and takes five times the processor for
+ * it; the calls that services make all day are answered here: one message in, one out, binary, uncompressed. All else (streams, gRPC-Web,
+ * Connect, JSON, compressed or odd requests) is left to Connect, which would answer these as well, with the same codes.
+ *
+ * 1. The same admission, the same rows, the same failures as there: only the bytes are handled here.
+ * 2. A message is read after its caller was admitted, and never more of it than may be sent.
+ */
+import http2 from "node:http2";
+import { type DescMethod, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
+import { Failure } from "../errors/failure.ts";
+import { bodyBytesMax, requestReceiveMs, rpcAnswerBytesMax, rpcRecursionMax } from "../limits.ts";
+import type { Call } from "../operations/call.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Log } from "../ports/log.ts";
+import { type Arrival, authorityOf, certificateNameOf, isUsableAuthority, newArrival } from "./arrival.ts";
+import { toConnectError } from "./connect-error.ts";
+import { plainGrpcMessage } from "./grpc-message.ts";
+import { grpcTimeoutMs } from "./grpc-timeout.ts";
+import type { RpcRequest } from "./serve-row.ts";
+
+export interface UnaryRpc {
+  readonly method: DescMethod;
+  /** Rejects with Failure. */
+  readonly answer: (request: RpcRequest) => Promise<Message>;
+}
+
+export interface UnaryGrpcOptions {
+  /** By path, as `/troupe.v1.ProcessService/GetProcess`. */
+  readonly rpcs: ReadonlyMap<string, UnaryRpc>;
+  readonly mutualTls: boolean;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Throws Failure. */
+  readonly admit: (method: DescMethod, arrival: Arrival, tell: (name: string, value: string) => void) => void;
+}
+
+type Headers2 = http2.IncomingHttpHeaders;
+
+/** False: not one of these calls, and nothing was done. */
+export type StreamHandler = (
+  stream: http2.ServerHttp2Stream,
+  headers: Headers2,
+  rawHeaders: readonly string[],
+) => boolean;
+
+export function unaryGrpc(options: UnaryGrpcOptions): StreamHandler {
+  return (stream, headers, rawHeaders) => {
+    const rpc = options.rpcs.get(headers[":path"] ?? "");
+    if (rpc === undefined || !isPlainUnary(headers)) return false;
+    void new UnaryExchange(options, rpc, stream).serve(headers, rawHeaders.length / 2);
+    return true;
+  };
+}
+
+const contentType = "application/grpc+proto";
+const acceptedTypes: ReadonlySet<string | undefined> = new Set(["application/grpc", contentType]);
+
+/** What differs in any way from what gRPC clients send is not ours to judge. Web pages (Origin) are not among them. */
+function isPlainUnary(headers: Headers2): boolean {
+  return (
+    headers[":method"] === "POST" &&
+    acceptedTypes.has(headers["content-type"]) &&
+    (headers["grpc-encoding"] === undefined || headers["grpc-encoding"] === "identity") &&
+    headers.origin === undefined &&
+    isUsableAuthority(authorityOf(headers)) &&
+    (headers["grpc-timeout"] === undefined || grpcTimeoutMs(headers["grpc-timeout"]) !== undefined)
+  );
+}
+
+/** Flag and length before a message. */
+const prefixBytes = 5;
+const binaryOptions = { recursionLimit: rpcRecursionMax };
+
+class UnaryExchange {
+  readonly #options: UnaryGrpcOptions;
+  readonly #rpc: UnaryRpc;
+  readonly #stream: http2.ServerHttp2Stream;
+  readonly #answerHeaders: http2.OutgoingHttpHeaders = { ":status": 200, "content-type": contentType };
+
+  constructor(options: UnaryGrpcOptions, rpc: UnaryRpc, stream: http2.ServerHttp2Stream) {
+    this.#options = options;
+    this.#rpc = rpc;
+    this.#stream = stream;
+    stream.on("error", () => undefined); // a client that resets is no news; the stream closes after it
+  }
+
+  async serve(headers: Headers2, headersCount: number): Promise<void> {
+    const { clock, admit, mutualTls, log } = this.#options;
+    const { method, answer } = this.#rpc;
+    try {
+      const began = clock.monotonic();
+      const { session } = this.#stream;
+      const arrival = newArrival(headers, {
+        headersCount,
+        socketAddress: session?.socket.remoteAddress,
+        certificateName: mutualTls && session !== undefined ? certificateNameOf(session) : undefined,
+      });
+      admit(method, arrival, (name, value) => {
+        this.#answerHeaders[name] = value;
+      });
+      const message = messageOf(await this.#receive(), method);
+      const timeout = headers["grpc-timeout"];
+      const givenMs = timeout === undefined ? undefined : grpcTimeoutMs(timeout);
+      const leftMs = givenMs === undefined ? undefined : givenMs - (clock.monotonic() - began);
+      this.#succeed(await answer({ message, arrival, leftMs, watchCaller: (call) => this.#watch(call) }));
+    } catch (error) {
+      if (error === gone) return;
+      if (error instanceof Failure) this.#fail(toConnectError(error));
+      else if (error instanceof ConnectError) this.#fail(error);
+      else {
+        log.error("rpc-crashed", `${method.parent.typeName}/${method.name} crashed outside its operation`, { error });
+        this.#fail(new ConnectError("Internal error", Code.Internal));
+      }
+    }
+  }
+
+  /** The bytes after the prefix of the one message. Rejects with ConnectError, or with `gone`. */
+  #receive(): Promise<Buffer> {
+    const stream = this.#stream;
+    return new Promise((resolve, reject) => {
+      const chunks: Buffer[] = [];
+      let length = 0;
+      const cancelLimit = this.#options.clock.after(requestReceiveMs, () => stream.close());
+      stream.on("data", (chunk: Buffer) => {
+        chunks.push(chunk);
+        length += chunk.length;
+        const declared = length >= prefixBytes ? lengthOf(chunks) : 0;
+        if (declared <= bodyBytesMax && length <= bodyBytesMax + 2 * prefixBytes) return;
+        cancelLimit();
+        const bytes = Math.max(declared, length - prefixBytes);
+        const text = `message size ${bytes} is larger than configured readMaxBytes ${bodyBytesMax}`;
+        reject(new ConnectError(text, Code.ResourceExhausted));
+      });
+      stream.once("end", () => {
+        cancelLimit();
+        resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
+      });
+      stream.once("close", () => {
+        cancelLimit();
+        reject(gone);
+      });
+    });
+  }
+
+  #watch(call: Call): void {
+    const over = (): void => call.end(new Failure("cancelled", "The client went away"));
+    if (this.#stream.destroyed) over();
+    else this.#stream.once("close", over);
+  }
+
+  #succeed(message: Message): void {
+    const stream = this.#stream;
+    if (stream.destroyed) return;
+    const bytes = toBinary(this.#rpc.method.output, message);
+    if (bytes.length > rpcAnswerBytesMax) {
+      const text = `message size ${bytes.length} is larger than configured writeMaxBytes ${rpcAnswerBytesMax}`;
+      this.#fail(new ConnectError(text, Code.ResourceExhausted));
+      return;
+    }
+    const frame = Buffer.allocUnsafe(prefixBytes + bytes.length);
+    frame[0] = 0;
+    frame.writeUInt32BE(bytes.length, 1);
+    frame.set(bytes, prefixBytes);
+    stream.respond(this.#answerHeaders, { waitForTrailers: true });
+    stream.once("wantTrailers", () => stream.sendTrailers({ "grpc-status": "0" }));
+    stream.end(frame);
+  }
+
+  #fail(error: ConnectError): void {
+    const stream = this.#stream;
+    if (stream.destroyed || stream.headersSent) return;
+    const trailer = new Headers();
+    setTrailerStatus(trailer, error);
+    plainGrpcMessage(trailer);
+    stream.respond({ ...this.#answerHeaders, ...Object.fromEntries(trailer) }, { endStream: true });
+    // What the client may still be sending is wanted by nobody.
+    if (!stream.readableEnded) stream.close(http2.constants.NGHTTP2_NO_ERROR);
+  }
+}
+
+/** The stream closed before it was answered. */
+const gone = Symbol("gone");
+
+function lengthOf(chunks: Buffer[]): number {
+  if ((chunks[0] as Buffer).length < prefixBytes) chunks.splice(0, chunks.length, Buffer.concat(chunks));
+  return (chunks[0] as Buffer).readUInt32BE(1);
+}
+
+/** Throws ConnectError, with the codes that Connect has for the same faults. */
+function messageOf(body: Buffer, method: DescMethod): Message {
+  if (body.length === 0) throw broken("missing input message for unary method", Code.Unimplemented);
+  if (body.length < prefixBytes) throw broken("incomplete envelope", Code.InvalidArgument);
+  const [flags] = body;
+  const end = prefixBytes + body.readUInt32BE(1);
+  if (body.length < end) {
+    throw broken(`promised ${end - prefixBytes} bytes, received ${body.length - prefixBytes}`, Code.InvalidArgument);
+  }
+  if (body.length > end) throw broken("received extra input message for unary method", Code.Unimplemented);
+  if (flags !== 0) throw broken("received compressed envelope, but do not know how to decompress", Code.Internal);
+  try {
+    return fromBinary(method.input, body.subarray(prefixBytes), binaryOptions);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new ConnectError(`parse binary: ${reason}`, Code.InvalidArgument);
+  }
+}
+
+function broken(what: string, code: Code): ConnectError {
+  return new ConnectError(`protocol error: ${what}`, code);
+}
