@@ -191,15 +191,16 @@ function lengthOf(chunks: Buffer[]): number {
 
 /** Throws ConnectError, with the codes that Connect has for the same faults. */
 function messageOf(body: Buffer, method: DescMethod): Message {
-  if (body.length === 0) throw broken("missing input message for unary method", Code.Unimplemented);
-  if (body.length < prefixBytes) throw broken("incomplete envelope", Code.InvalidArgument);
-  const [flags] = body;
-  const end = prefixBytes + body.readUInt32BE(1);
-  if (body.length < end) {
-    throw broken(`promised ${end - prefixBytes} bytes, received ${body.length - prefixBytes}`, Code.InvalidArgument);
+  const declared = body.length < prefixBytes ? 0 : body.readUInt32BE(1);
+  const received = body.length - prefixBytes;
+  if (body.length === 0 || (received === 0 && declared > 0)) {
+    throw broken("missing input message for unary method", Code.Unimplemented);
   }
-  if (body.length > end) throw broken("received extra input message for unary method", Code.Unimplemented);
-  if (flags !== 0) throw broken("received compressed envelope, but do not know how to decompress", Code.Internal);
+  if (received < declared) throw broken("incomplete envelope", Code.InvalidArgument);
+  if (received > declared) throw broken("received extra input message for unary method", Code.Unimplemented);
+  if (body[0] !== 0) {
+    throw new ConnectError("received compressed envelope, but do not know how to decompress", Code.Internal);
+  }
   try {
     return fromBinary(method.input, body.subarray(prefixBytes), binaryOptions);
   } catch (error) {
