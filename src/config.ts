@@ -4,6 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { z } from "zod";
+import { tlsSettingProblems } from "./certs/tls-settings.ts";
 import { isLoopback, parseAddress } from "./net/address.ts";
 import { readCidr } from "./net/cidr.ts";
 
@@ -50,6 +51,10 @@ export const settingsSchema = z.object({
   SERVICE_HTTP_PORT: port.default(8080),
   SERVICE_GRPC_HOST: z.string().min(1).default("127.0.0.1"),
   SERVICE_GRPC_PORT: port.default(8081),
+  /** PEM: certificate and key together mean TLS, the authority of client certificates mutual TLS. */
+  SERVICE_GRPC_TLS_CERT_FILE: z.string().optional(),
+  SERVICE_GRPC_TLS_KEY_FILE: z.string().optional(),
+  SERVICE_GRPC_TLS_CLIENT_CA_FILE: z.string().optional(),
   SERVICE_DATA_DIR: z.string().min(1).default("./data"),
   SERVICE_API_KEYS: z.string().optional(),
   SERVICE_ALLOW_ANONYMOUS: flag.default(false),
@@ -105,7 +110,7 @@ export function parseSettings(environment: Environment): Settings {
       problems.push({ name: String(issue.path[0]), reason: issue.message });
     }
   }
-  problems.push(...relationProblems(given));
+  problems.push(...relationProblems(given), ...tlsSettingProblems(given, Date.now()));
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
   return parsed.data;
 }

@@ -579,3 +579,47 @@ export const tableProofAttemptsMax = 4;
 export const tableProofRetryMs = 500;
 /** A drain is told to be over this long before what is left is cut, so that its caller hears of it. */
 export const drainTellMs = 250;
+/** A drain looks this often whether anything still runs. */
+export const drainPollMs = 50;
+/** Work of a proof between two turns of the event loop. */
+export const verifyTurnMs = 5;
+
+/** A chain, or a bundle of authorities: the usual bundle of all public ones has 230 KiB. */
+export const tlsFileBytesMax = 1024 * 1024;
+/** Renewed certificate files are found so soon; a look reads three small files. */
+export const tlsLookMs = 5_000;
+/** The end of a certificate is told of in its last tenth, at most two weeks before, once a day: whoever renews by machine never hears of it. */
+export const tlsExpiryWarnMs = 14 * 86_400_000;
+export const tlsExpiryWarnShare = 0.1;
+export const tlsExpiryRepeatMs = 86_400_000;
+
+/** An operator who restarts an actor is told what became of it, when its record is read within so long; looked at this often. */
+export const actorRestartWaitMs = 2_000;
+export const actorRestartPollMs = 10;
+
+/** Recent changes of the node in memory, from the first watcher on: those who come back find where they left for so many. */
+export const changesHeldMax = 20_000;
+/** And their size, by characters: labels and errors of processes. */
+export const changesCharactersMax = 16 * 1024 * 1024;
+/** Watchers are told of changes as seldom: a burst wakes each of them once. */
+export const changesTellMs = 20;
+/** Numbers that are marked in the store as used before they are: one write for so many changes. */
+export const changeNumbersReserved = 1_000_000;
+/** A snapshot at the begin of a stream is one message, which every client takes (grpc-js: 4 MiB): so many processes, and characters. */
+export const snapshotProcessesMax = 500;
+export const snapshotCharactersMax = 1024 * 1024;
+/** Registries, services, modules, and processes at work, in a snapshot of the node. */
+export const snapshotSubjectsMax = 5_000;
+/** Reads of a snapshot while more changes than are held come in between; then the caller is to try again. */
+export const snapshotReadsMax = 3;
+
+/** Certificates that are made are valid from a little before: clocks of two machines differ. */
+export const certificateBackdateMs = 5 * 60_000;
+/** Of a server and its clients, unless told otherwise, and at most: the authority's own ten years. */
+export const certificateDaysDefault = 365;
+export const certificateDaysMax = 3_650;
+/** Names in one server certificate, and clients made at once: a key takes a tenth of a second. */
+export const certificateNamesMax = 100;
+
+/** A large answer over gRPC that its caller has not taken by then is given up: its bytes are in memory meanwhile. */
+export const answerTakenMs = 30_000;

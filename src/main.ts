@@ -1,134 +1,62 @@
 #!/usr/bin/env node
 /**
- * The command: `troupe` serves in the foreground, `troupe config check` and `troupe config print` look at the settings,
- * `troupe dev-registry` serves the development registry, `troupe module new` writes a module to start from, `troupe mcp` passes MCP on
- * from its stdin to a running service.
- * Exit codes follow sysexits: 64 usage, 65 unusable data, 73 a folder that cannot be made, 74 I/O, 75 data folder in use, 78 settings;
- * 70 anything else.
+ * The command: `troupe` serves in the foreground, its other commands look after a server (src/cli/program.ts has them all, and the exit
+ * codes). Nothing of the server is loaded for those.
  */
-import { runMcp } from "./cli/mcp.ts";
-import { runModuleNew } from "./cli/module-new.ts";
-import { ConfigError, configExitCode, maskedSettings, parseSettings, type Settings } from "./config.ts";
-import { DevRegistryStartError } from "./dev-registry/settings.ts";
-import { isFailure } from "./errors/failure.ts";
-import type { Node } from "./node.ts";
-import { JsonLog } from "./observability/json-log.ts";
-import { LogBook } from "./observability/log-book.ts";
-import { systemClock } from "./runtime/system-clock.ts";
-import { troupeVersion } from "./sdk/troupe-package.ts";
-import { StoreOpenError } from "./store/store-open-error.ts";
+import type { Hosts } from "./cli/cli-io.ts";
+import { CliError, type ExitCode } from "./cli/exit-codes.ts";
+import { runCli } from "./cli/program.ts";
 
-const exitCodes = { usage: 64, software: 70 } as const;
-const usage =
-  "Usage: troupe [serve] | troupe config check | troupe config print | troupe dev-registry | troupe module new NAME [--type TYPE] [--into FOLDER] | troupe mcp [--url URL] [--key-file FILE] | troupe --version\n";
+const hosts: Hosts = {
+  serve: async () => {
+    const { serve } = await import("./serve.ts");
+    // The server has signals of its own, and ends the process when it is done.
+    process.removeListener("SIGINT", interrupt);
+    await started(async () => serve(await readSettings()));
+    await new Promise(() => undefined);
+  },
+  devRegistry: () => {
+    process.removeListener("SIGINT", interrupt);
+    return started(async () => (await import("./dev-registry/run-dev-registry.ts")).runDevRegistry(process.env));
+  },
+  checkSettings: () => started(async () => void (await readSettings())),
+  settings: () => started(async () => (await import("./config.ts")).maskedSettings(await readSettings())),
+};
 
-/** A second SIGINT this long after the first ends the process at once; sooner it is taken for a nervous key press. */
-const forceAfterMs = 1_000;
+async function readSettings() {
+  return (await import("./config.ts")).parseSettings(process.env);
+}
 
-async function main(words: readonly string[]): Promise<void> {
-  if (words[0] === "module" && words[1] === "new") {
-    process.exitCode = runModuleNew(words.slice(2), {
-      stdout: (text) => process.stdout.write(text),
-      stderr: (text) => process.stderr.write(text),
-    });
-    return;
-  }
-  if (words[0] === "mcp") {
-    process.exitCode = await runMcp(words.slice(1), process.env, process);
-    return;
-  }
-  const command = words.join(" ") || "serve";
-  switch (command) {
-    case "serve":
-      return serve(readSettings());
-    case "dev-registry":
-      return (await import("./dev-registry/run-dev-registry.ts")).runDevRegistry(process.env);
-    case "config check":
-      readSettings();
-      process.stdout.write("The settings are valid\n");
-      return;
-    case "config print":
-      process.stdout.write(`${JSON.stringify(maskedSettings(readSettings()), null, 2)}\n`);
-      return;
-    case "--version":
-      process.stdout.write(`${troupeVersion()}\n`);
-      return;
-    case "--help":
-      process.stdout.write(usage);
-      return;
-    default:
-      process.stderr.write(usage);
-      process.exitCode = exitCodes.usage;
+/** What keeps a server from starting is told in its own words and exit codes. */
+async function started<Result>(work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    const { explainStart } = await import("./serve.ts");
+    const told = explainStart(error);
+    throw told === undefined ? error : new CliError(told.exitCode as ExitCode, told.text);
   }
 }
 
-function readSettings(): Settings {
-  return parseSettings(process.env);
+const interrupted = new AbortController();
+
+function interrupt(): void {
+  if (interrupted.signal.aborted) process.exit(130);
+  interrupted.abort();
 }
 
-async function serve(settings: Settings): Promise<void> {
-  // Not before it is needed: the small commands start without the whole server (`troupe mcp` is started by each of its clients).
-  const { openNode } = await import("./node.ts");
-  const logBook = new LogBook({ clock: systemClock });
-  const log = new JsonLog({
-    clock: systemClock,
-    records: logBook,
-    level: settings.SERVICE_LOG_LEVEL,
-    write: (line) => process.stdout.write(line),
-  });
-  const onFatal = (reason: string): void => {
-    log.error("fatal", reason);
-    void logBook.close().finally(() => process.exit(exitCodes.software));
-  };
-  const node = await openNode({ settings, clock: systemClock, log, logBook, onFatal });
-  log.info("listening", "The service takes requests", { http: node.http, grpc: node.grpc, pid: process.pid });
-  endOnSignals(node, log, logBook);
-}
-
-function endOnSignals(node: Node, log: JsonLog, logBook: LogBook): void {
-  let endingSince: number | undefined;
-  const end = (signal: "SIGTERM" | "SIGINT"): void => {
-    const now = systemClock.monotonic();
-    if (endingSince !== undefined) {
-      if (signal === "SIGINT" && now - endingSince >= forceAfterMs) process.exit(130);
-      return;
-    }
-    endingSince = now;
-    log.info("stopping", `${signal}: finishing what was admitted`);
-    const leave = async (exitCode: number): Promise<void> => {
-      await logBook.close();
-      process.exit(exitCode);
-    };
-    node.close().then(
-      () => {
-        log.info("stopped", "Everything is stored and closed", {
-          durationMs: Math.round(systemClock.monotonic() - now),
-        });
-        return leave(0);
-      },
-      (error: unknown) => {
-        log.error("stop-failed", "The service did not close cleanly", { error });
-        return leave(exitCodes.software);
-      },
-    );
-  };
-  process.on("SIGTERM", end);
-  process.on("SIGINT", end);
-}
-
-function explain(error: unknown): { readonly text: string; readonly exitCode: number } {
-  if (error instanceof ConfigError) return { text: error.message, exitCode: configExitCode };
-  if (error instanceof DevRegistryStartError) return { text: error.message, exitCode: error.exitCode };
-  if (error instanceof StoreOpenError) return { text: error.message, exitCode: error.exitCode };
-  if (isFailure(error)) return { text: error.message, exitCode: configExitCode };
-  return {
-    text: error instanceof Error ? (error.stack ?? error.message) : String(error),
-    exitCode: exitCodes.software,
-  };
-}
-
-main(process.argv.slice(2)).catch((error: unknown) => {
-  const { text, exitCode } = explain(error);
-  process.stderr.write(`${text}\n`);
-  process.exit(exitCode);
-});
+process.on("SIGINT", interrupt);
+const exitCode = await runCli(
+  process.argv.slice(2),
+  {
+    environment: process.env,
+    stdin: process.stdin,
+    stdout: process.stdout,
+    stderr: process.stderr,
+    signal: interrupted.signal,
+  },
+  hosts,
+);
+process.exitCode = exitCode;
+// What was written is on its way; nothing that is still open, a pipe to stdin or a watcher's socket, keeps the command.
+process.exit();

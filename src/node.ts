@@ -13,28 +13,38 @@ import { SecretSeals } from "./actors/secret-seals.ts";
 import { serviceKind } from "./actors/service.ts";
 import { openHydrations } from "./adapters/hydrations.ts";
 import { openParameterChecks } from "./adapters/parameter-checks/parameter-checks.ts";
+import { inspectWorkers } from "./adapters/worker/supervised-worker.ts";
 import { builtinModules, serverVersion } from "./builtins.ts";
+import { type ControlPlaneTls, openControlPlaneTls } from "./certs/tls-settings.ts";
 import { ConfigError, type Settings } from "./config.ts";
 import { openControlPlane } from "./control-plane/control-plane.ts";
 import { openEgress } from "./egress/egress.ts";
 import { RunQueue } from "./executor/launcher.ts";
+import { residentTreeKb } from "./executor/portable/memory-size.ts";
 import { openGateway } from "./gateway/gateway.ts";
 import { mcpRoute, mountMcp } from "./gateway/mcp-route.ts";
 import { forgetPreviousKeys, proveKeys } from "./key-proof.ts";
 import { storeFailingMsMax, tracesFlushMs } from "./limits.ts";
+import { NodeDraining } from "./maintenance/draining.ts";
+import { holdablePackages } from "./maintenance/held-packages.ts";
+import { openMaintenance } from "./maintenance/maintenance.ts";
 import { openMcpFace } from "./mcp-face/mcp-face.ts";
 import { openModuleHost } from "./module-host/module-host.ts";
 import { ActiveAdapters } from "./modules/active-adapters.ts";
 import { ActiveEnvironment } from "./modules/active-environment.ts";
 import { openModuleRuntime } from "./modules/module-runtime.ts";
 import type { LogBook } from "./observability/log-book.ts";
+import { maskSentence, maskState } from "./observability/masked-state.ts";
 import { readOnCollect } from "./observability/metrics-sources.ts";
 import { openObservation } from "./observability/observation.ts";
 import { type Authentication, openAuthentication, parseApiKeys } from "./operations/authentication.ts";
 import { startAutoUpdate } from "./operations/auto-update.ts";
 import { Catalogue } from "./operations/catalogue.ts";
+import { changeStreams } from "./operations/change-streams.ts";
+import { diagnosticsOperations } from "./operations/diagnostics.ts";
 import { IdempotentCalls } from "./operations/idempotency.ts";
 import { logOperations, logStreams } from "./operations/logs.ts";
+import { maintenanceStreams } from "./operations/maintenance.ts";
 import { ModuleContents } from "./operations/module-contents.ts";
 import { startModules } from "./operations/module-start.ts";
 import { ModuleUpdates } from "./operations/module-updates.ts";
@@ -53,7 +63,7 @@ import { ToolCalls } from "./operations/tool-calls.ts";
 import { toolOperations } from "./operations/tools.ts";
 import { openPackages } from "./packages/packages.ts";
 import type { Clock } from "./ports/clock.ts";
-import type { Log } from "./ports/log.ts";
+import type { Log, LogLevel } from "./ports/log.ts";
 import type { Store } from "./ports/store.ts";
 import type { Vault } from "./ports/vault.ts";
 import { NodeReadiness } from "./readiness.ts";
@@ -67,7 +77,8 @@ import { openLogDisk } from "./store/log-disk.ts";
 export interface NodeOptions {
   readonly settings: Settings;
   readonly clock: Clock;
-  readonly log: Log;
+  /** Operators change its level while the node runs. */
+  readonly log: Log & { level: LogLevel };
   /** The records of `log`. Whoever made it closes it, after the node. */
   readonly logBook: LogBook;
   /** The store has failed for too long: only a restart of the process can help. */
@@ -79,6 +90,8 @@ export interface Node {
   readonly http: string;
   /** `127.0.0.1:8081` */
   readonly grpc: string;
+  /** Resolves with the name of a caller who wants this node to end: close it, as after SIGTERM. */
+  readonly drainAsked: Promise<string>;
   /** Drains and closes; resolves within SERVICE_SHUTDOWN_TIMEOUT_MS and a little. */
   close(): Promise<void>;
 }
@@ -91,15 +104,16 @@ export async function openNode({ settings, onFatal, logBook, ...given }: NodeOpt
   const observation = await openObservation({
     ...given,
     version: serverVersion,
-    logLevel: settings.SERVICE_LOG_LEVEL,
   });
   const { clock, log, metrics, tracing } = observation;
   const rateLimits = rateLimitsFrom(settings, clock);
   const authentication = authenticationFrom(settings, clock, rateLimits !== undefined);
+  const tls = tlsFrom(settings, clock, log);
   const folder = resolve(settings.SERVICE_DATA_DIR);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const vault = vaultFrom(settings, folder, log);
   const closers = new Closers();
+  closers.add(() => observation.eventLoop.close());
   try {
     const store = await openLevelStore({ folder: join(folder, "store"), clock, log, metrics });
     closers.add(() => store.close());
@@ -120,7 +134,7 @@ export async function openNode({ settings, onFatal, logBook, ...given }: NodeOpt
     closers.add(() => fetcher.close());
     const parameterChecks = openParameterChecks({ clock, log });
     closers.add(() => parameterChecks.close());
-    const packages = openPackages({ folder: join(folder, "modules"), serverVersion, log });
+    const packages = holdablePackages(openPackages({ folder: join(folder, "modules"), serverVersion, log }), log);
     const host = await openModuleHost({
       fetcher: observation.outbound(fetcher, "module"),
       metrics,
@@ -275,6 +289,30 @@ export async function openNode({ settings, onFatal, logBook, ...given }: NodeOpt
       store: () => store.inspect(),
       moduleProcesses: () => host.processes().filter(({ pid }) => pid !== null).length,
     });
+    const maintenance = openMaintenance({ snapshots: store, packages, dataDir: folder, serverVersion, clock, log });
+    const draining = new NodeDraining({
+      runs: () => launcher.inspect(),
+      drainMs: settings.SERVICE_SHUTDOWN_TIMEOUT_MS * drainShare,
+      clock,
+    });
+    const diagnostics = diagnosticsOperations({
+      version: serverVersion,
+      clock,
+      readiness,
+      store,
+      system,
+      eventLoop: observation.eventLoop,
+      slots: () => launcher.inspect(),
+      running: () => launcher.running(),
+      environments: () => environment.alive(),
+      modules: () => host.processes(),
+      workers: inspectWorkers,
+      memoryKb: residentTreeKb,
+      mask: { state: maskState, sentence: maskSentence },
+      threshold: given.log,
+      configuredLevel: settings.SERVICE_LOG_LEVEL,
+      log,
+    });
     const face = {
       metrics,
       tracing,
@@ -308,6 +346,13 @@ export async function openNode({ settings, onFatal, logBook, ...given }: NodeOpt
     closers.add(() => gateway.close(0));
     const controlPlane = await openControlPlane({
       ...face,
+      operations: [...operations, ...diagnostics],
+      streams: [
+        ...face.streams,
+        ...maintenanceStreams({ maintenance, draining }),
+        ...changeStreams({ system, store, clock, log, registries, services, modules, processes }),
+      ],
+      tls,
       host: settings.SERVICE_GRPC_HOST,
       port: settings.SERVICE_GRPC_PORT,
     });
@@ -320,6 +365,7 @@ export async function openNode({ settings, onFatal, logBook, ...given }: NodeOpt
     return {
       http: `http://${authorityOf(gateway.address)}`,
       grpc: authorityOf(controlPlane.address),
+      drainAsked: draining.asked,
       async close() {
         const totalMs = settings.SERVICE_SHUTDOWN_TIMEOUT_MS;
         const end = clock.monotonic() + totalMs;
@@ -352,6 +398,12 @@ function authenticationFrom(settings: Settings, clock: Clock, limited: boolean):
     throw new ConfigError(problems.map((reason) => ({ name: "SERVICE_API_KEYS", reason })));
   }
   return openAuthentication(keys, clock, limited);
+}
+
+function tlsFrom(settings: Settings, clock: Clock, log: Log): ControlPlaneTls | undefined {
+  const tls = openControlPlaneTls(settings, clock, log);
+  if (typeof tls === "string") throw new ConfigError([{ name: "SERVICE_GRPC_TLS_CERT_FILE", reason: tls }]);
+  return tls;
 }
 
 function refuseUnknownRoutes(rateLimits: RateLimits | undefined, operations: readonly Operation[]): void {

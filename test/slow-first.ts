@@ -26,6 +26,10 @@ const slow = [
   "e2e/metrics",
   "e2e/drain",
   "e2e/json-bodies",
+  "e2e/grpc/hostile",
+  "e2e/grpc/peers",
+  "e2e/grpc/calls",
+  "e2e/tls",
 ];
 
 export class SlowFirst extends BaseSequencer {

@@ -6,9 +6,11 @@
 import http from "node:http";
 import http2 from "node:http2";
 import net from "node:net";
+import type { SecureContextOptions, TLSSocket } from "node:tls";
 import {
   connectionsMax,
   headerBytesMax,
+  headersMax,
   headersReceiveMs,
   keepAliveMs,
   receiveCheckMs,
@@ -18,7 +20,17 @@ import {
 import type { Clock } from "../ports/clock.ts";
 import type { StreamHandler } from "./unary-grpc.ts";
 
-export interface TlsOptions {
+export interface TlsOptions extends TlsFiles {
+  /**
+   * Hands over renewed files until the answer is called. Those who hold a connection keep it; when the authorities of clients have changed,
+   * HTTP/2 sessions are told to come again and idle HTTP/1.1 connections closed, while calls in flight finish.
+   */
+  readonly onRenewed?: ((use: (renewed: TlsFiles) => void) => () => void) | undefined;
+  /** A connection ended before a request: no TLS, no certificate, or none that is trusted. */
+  readonly onRefused?: ((reason: string) => void) | undefined;
+}
+
+interface TlsFiles {
   /** PEM. */
   readonly cert: string | Buffer;
   readonly key: string | Buffer;
@@ -85,9 +97,22 @@ export async function listenForRpcs(options: RpcServerOptions): Promise<RpcServe
 /** HTTP/1.1 connections become idle one by one while calls finish. */
 const idleCheckMs = 50;
 
+/** `:method`, `:scheme`, `:path` and `:authority`; and one more, so that a surplus is seen. */
+const pseudoHeaders = 5;
+
 const h2Options = {
   settings: { maxConcurrentStreams: streamsPerConnectionMax, maxHeaderListSize: headerBytesMax, enablePush: false },
+  // Above what admission refuses in words; Node by itself resets such streams without a word.
+  maxHeaderListPairs: headersMax + pseudoHeaders,
 } satisfies http2.ServerOptions;
+
+const h1Options = {
+  maxHeaderSize: headerBytesMax,
+  headersTimeout: headersReceiveMs,
+  requestTimeout: requestReceiveMs,
+  connectionsCheckingInterval: receiveCheckMs,
+  keepAliveTimeout: keepAliveMs,
+} satisfies http.ServerOptions;
 
 interface Listening {
   readonly server: net.Server;
@@ -96,16 +121,7 @@ interface Listening {
 }
 
 function plainServer({ handler, stream }: RpcServerOptions): Listening {
-  const h1 = http.createServer(
-    {
-      maxHeaderSize: headerBytesMax,
-      headersTimeout: headersReceiveMs,
-      requestTimeout: requestReceiveMs,
-      connectionsCheckingInterval: receiveCheckMs,
-      keepAliveTimeout: keepAliveMs,
-    },
-    handler,
-  );
+  const h1 = http.createServer(h1Options, handler);
   const h2 = http2.createServer(h2Options, handler);
   lookFirst(h2, stream);
   const closeSessions = sessionsOf(h2);
@@ -126,18 +142,49 @@ function secureServer({ handler, stream }: RpcServerOptions, tls: TlsOptions): L
   const server = http2.createSecureServer(
     {
       ...h2Options,
+      ...h1Options,
+      ...contextOptions(tls),
       allowHTTP1: true,
-      cert: tls.cert,
-      key: tls.key,
-      minVersion: "TLSv1.2",
       handshakeTimeout: headersReceiveMs,
-      ...(tls.clientCa === undefined ? {} : { ca: tls.clientCa, requestCert: true, rejectUnauthorized: true }),
+      ...(tls.clientCa === undefined ? {} : { requestCert: true, rejectUnauthorized: true }),
     },
     handler,
   );
   lookFirst(server, stream);
   const closeSessions = sessionsOf(server);
-  return { server, closeIdle: closeSessions };
+  const closeIdle = (): void => {
+    closeSessions();
+    // Of HTTP/1.1; Node has it since 24, its types do not.
+    (server as Partial<Pick<http.Server, "closeIdleConnections">>).closeIdleConnections?.();
+  };
+  server.on("tlsClientError", (error: NodeJS.ErrnoException, socket: TLSSocket) => {
+    // Of a certificate that is not trusted Node says no more than that the connection was reset.
+    const reason = (socket.authorizationError as unknown) ?? error.code ?? error.message;
+    tls.onRefused?.(String(reason));
+  });
+  server.once("listening", () => {
+    const stopRenewing = tls.onRenewed?.(renewing(server, tls, closeIdle));
+    server.once("close", () => stopRenewing?.());
+  });
+  return { server, closeIdle };
+}
+
+/** Who came in by an authority that may count no more has to show a certificate again. */
+function renewing(
+  server: http2.Http2SecureServer,
+  inUse: TlsFiles,
+  closeIdle: () => void,
+): (renewed: TlsFiles) => void {
+  let { clientCa } = inUse;
+  return (renewed) => {
+    server.setSecureContext(contextOptions(renewed));
+    if (renewed.clientCa !== clientCa) closeIdle();
+    clientCa = renewed.clientCa;
+  };
+}
+
+function contextOptions({ cert, key, clientCa }: TlsFiles): SecureContextOptions {
+  return { cert, key, minVersion: "TLSv1.2", ...(clientCa === undefined ? {} : { ca: clientCa }) };
 }
 
 /** Answers a function that says GOAWAY on every open HTTP/2 session; streams in flight finish. */

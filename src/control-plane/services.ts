@@ -1,6 +1,9 @@
 /** The services of troupe.v1 that the control plane serves. A new `…_service.proto` is added here and nowhere else. */
 import type { DescService } from "@bufbuild/protobuf";
+import { DiagnosticsService } from "../gen/troupe/v1/diagnostics_service_pb.ts";
+import { EventService } from "../gen/troupe/v1/event_service_pb.ts";
 import { LogService } from "../gen/troupe/v1/log_service_pb.ts";
+import { MaintenanceService } from "../gen/troupe/v1/maintenance_service_pb.ts";
 import { ModuleService } from "../gen/troupe/v1/module_service_pb.ts";
 import { ProcessService } from "../gen/troupe/v1/process_service_pb.ts";
 import { RegistryService } from "../gen/troupe/v1/registry_service_pb.ts";
@@ -8,7 +11,10 @@ import { ServiceService } from "../gen/troupe/v1/service_service_pb.ts";
 import { ToolService } from "../gen/troupe/v1/tool_service_pb.ts";
 
 export const troupeServices: readonly DescService[] = [
+  DiagnosticsService,
+  EventService,
   LogService,
+  MaintenanceService,
   ModuleService,
   ProcessService,
   RegistryService,

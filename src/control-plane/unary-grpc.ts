@@ -11,7 +11,7 @@ import { type DescMethod, fromBinary, type Message, toBinary } from "@bufbuild/p
 import { Code, ConnectError } from "@connectrpc/connect";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { Failure } from "../errors/failure.ts";
-import { bodyBytesMax, requestReceiveMs, rpcAnswerBytesMax, rpcRecursionMax } from "../limits.ts";
+import { answerTakenMs, bodyBytesMax, requestReceiveMs, rpcAnswerBytesMax, rpcRecursionMax } from "../limits.ts";
 import type { Call } from "../operations/call.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
@@ -70,6 +70,8 @@ function isPlainUnary(headers: Headers2): boolean {
   );
 }
 
+/** Smaller ones are bounded by how many streams a connection may have. */
+const smallAnswerBytes = 16_384;
 /** Flag and length before a message. */
 const prefixBytes = 5;
 const binaryOptions = { recursionLimit: rpcRecursionMax };
@@ -167,6 +169,14 @@ class UnaryExchange {
     stream.respond(this.#answerHeaders, { waitForTrailers: true });
     stream.once("wantTrailers", () => stream.sendTrailers({ "grpc-status": "0" }));
     stream.end(frame);
+    if (frame.length > smallAnswerBytes) this.#giveUpUntaken();
+  }
+
+  /** A client that asks, and takes nothing, would keep its answers in memory for as long as it likes. */
+  #giveUpUntaken(): void {
+    const stream = this.#stream;
+    const cancelLimit = this.#options.clock.after(answerTakenMs, () => stream.close(http2.constants.NGHTTP2_CANCEL));
+    stream.once("close", cancelLimit);
   }
 
   #fail(error: ConnectError): void {

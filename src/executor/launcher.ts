@@ -42,6 +42,9 @@ interface Waiting {
 }
 
 interface Executing {
+  readonly run: RunIdentity;
+  /** Epoch milliseconds. */
+  readonly startedAt: number;
   readonly handle: RunHandle;
   readonly stdout: string[];
   readonly stderr: string[];
@@ -141,7 +144,8 @@ export class RunQueue implements Launcher {
       },
     );
     this.#admitted.delete(name);
-    this.#executing.set(name, { handle, stdout, stderr, recording });
+    const run = { processId: launch.processId, run: launch.run };
+    this.#executing.set(name, { run, startedAt: clock.now(), handle, stdout, stderr, recording });
     this.#wake(name);
     if (this.#stoppedEarly.delete(name)) this.stop(launch);
     if (this.#stopping) handle.stop();
@@ -208,6 +212,11 @@ export class RunQueue implements Launcher {
       executing: this.#admitted.size + this.#executing.size,
       slots: this.#options.concurrency,
     };
+  }
+
+  /** What executes now, the longest first. `runId` is what the executor knows it by. */
+  running(): readonly (RunIdentity & { readonly runId: string; readonly startedAt: number })[] {
+    return [...this.#executing].map(([runId, { run, startedAt }]) => ({ ...run, runId, startedAt }));
   }
 
   #admit(): void {

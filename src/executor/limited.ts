@@ -21,6 +21,7 @@ export function withLowerLimits(executor: Executor, { memoryMb, cpuMs }: LowerLi
       return executor.start({ ...run, limits }, events);
     },
     inspect: () => executor.inspect(),
+    children: () => executor.children?.() ?? [],
     close: () => executor.close(),
   };
 }

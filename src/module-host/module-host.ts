@@ -101,9 +101,11 @@ class ProcessHost implements ModuleHost {
 
   processes(): readonly ModuleProcess[] {
     this.#forgetEnded();
+    const { clock } = this.#options;
     return [...this.#modules].map((module) => {
-      const { moduleId, pid, restarts, lastError } = module.inspect();
-      return { moduleId, pid, restarts, lastError };
+      const { moduleId, pid, state, upSince, restarts, lastError } = module.inspect();
+      const startedAt = upSince === null ? null : Math.round(clock.now() - (clock.monotonic() - upSince));
+      return { moduleId, pid, state, startedAt, restarts, lastError };
     });
   }
 

@@ -20,7 +20,7 @@ import {
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
 import type { ModuleMetrics } from "../ports/metrics.ts";
-import type { HostedModule } from "../ports/module-host.ts";
+import type { HostedModule, ModuleProcess as HostedProcess } from "../ports/module-host.ts";
 import { Masks } from "./masking.ts";
 import type { ModuleProcess, ProcessEnd } from "./module-process.ts";
 import type { Place, ProcessPlaces } from "./process-places.ts";
@@ -58,6 +58,13 @@ type State =
   /** After a crash, until the restart at `until`. */
   | { readonly name: "pausing"; readonly until: number; stopTimer(): void }
   | { readonly name: "over"; readonly reason: string };
+
+export interface ModuleInspection extends Omit<HostedProcess, "startedAt"> {
+  readonly isOver: boolean;
+  /** On the monotonic clock. */
+  readonly upSince: number | null;
+  readonly uses: number;
+}
 
 export class SupervisedModule {
   readonly id: string;
@@ -109,7 +116,7 @@ export class SupervisedModule {
     }
   }
 
-  inspect() {
+  inspect(): ModuleInspection {
     const { name } = this.#state;
     return {
       moduleId: this.id,
@@ -117,6 +124,8 @@ export class SupervisedModule {
       restarts: Math.max(0, this.#starts - 1),
       lastError: this.#lastError,
       isOver: name === "over",
+      state: name === "up" ? (this.#uses > 0 ? "busy" : "idle") : name === "starting" ? "starting" : "down",
+      upSince: this.#state.name === "up" ? this.#state.since : null,
       uses: this.#uses,
     };
   }

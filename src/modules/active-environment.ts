@@ -14,6 +14,13 @@ interface Held {
   draining: boolean;
 }
 
+export interface AliveEnvironment {
+  readonly moduleId: string;
+  readonly executor: Executor;
+  readonly runs: number;
+  readonly draining: boolean;
+}
+
 export class ActiveEnvironment implements Executor {
   readonly name = "active environment";
   readonly #log: Log;
@@ -70,10 +77,15 @@ export class ActiveEnvironment implements Executor {
     return { draining: this.#draining.size, ...this.#current?.environment.executor.inspect() };
   }
 
-  /** Of every environment that is still alive, for diagnostics. */
-  alive(): readonly { readonly moduleId: string; readonly runs: number; readonly draining: boolean }[] {
+  /** Every environment that is still alive, the one for new runs first; for diagnostics. */
+  alive(): readonly AliveEnvironment[] {
     const held = [...(this.#current === undefined ? [] : [this.#current]), ...this.#draining];
-    return held.map(({ moduleId, runs, draining }) => ({ moduleId, runs, draining }));
+    return held.map(({ moduleId, environment, runs, draining }) => ({
+      moduleId,
+      executor: environment.executor,
+      runs,
+      draining,
+    }));
   }
 
   async close(): Promise<void> {

@@ -2,10 +2,11 @@
 import type { Clock } from "../ports/clock.ts";
 import type { CredentialedFetcher, Fetcher } from "../ports/fetcher.ts";
 import type { Launcher } from "../ports/launcher.ts";
-import type { Log, LogLevel } from "../ports/log.ts";
+import type { Log } from "../ports/log.ts";
 import type { ObserveToolCall } from "../ports/metrics.ts";
 import type { Tracing } from "../ports/tracing.ts";
 import { countLog } from "./counted-log.ts";
+import { EventLoopWatch } from "./event-loop-watch.ts";
 import { Metrics, type OutboundPurpose } from "./metrics.ts";
 import { observeFetcher } from "./observed-fetcher.ts";
 import { ObservedLauncher } from "./observed-launcher.ts";
@@ -17,7 +18,6 @@ export interface ObservationOptions {
   readonly version: string;
   readonly clock: Clock;
   readonly log: Log;
-  readonly logLevel: LogLevel;
 }
 
 export interface Observation {
@@ -26,6 +26,8 @@ export interface Observation {
   /** For everything that belongs to the node. */
   readonly clock: Clock;
   readonly log: Log;
+  /** Close it with the node. */
+  readonly eventLoop: EventLoopWatch;
   readonly launcher: (launcher: Launcher) => ObservedLauncher;
   readonly toolCalls: (builtins: readonly string[]) => ObserveToolCall;
   /** The outbound client for one purpose. */
@@ -38,12 +40,7 @@ export interface Observation {
 }
 
 /** Rejects with Failure refused when an OTLP endpoint is set that is no URL. */
-export async function openObservation({
-  version,
-  clock: given,
-  log,
-  logLevel,
-}: ObservationOptions): Promise<Observation> {
+export async function openObservation({ version, clock: given, log }: ObservationOptions): Promise<Observation> {
   const metrics = new Metrics(version);
   const tracing = await openTracing({ version, clock: given, log });
   const clock = detachTimers(given, tracing);
@@ -53,7 +50,8 @@ export async function openObservation({
     metrics,
     tracing,
     clock,
-    log: countLog(log, logLevel, metrics),
+    log: countLog(log, metrics),
+    eventLoop: new EventLoopWatch(clock),
     launcher: (launcher) => new ObservedLauncher({ launcher, metrics, tracing, clock }),
     toolCalls: (builtins) => observeToolCalls({ meter: tools, tracing, clock, builtins: new Set(builtins) }),
     outbound: (fetcher, purpose) => observeFetcher({ fetcher, purpose, meter: outbound, tracing, clock }),

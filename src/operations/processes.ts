@@ -403,7 +403,7 @@ function waitMs(seconds: number | undefined): number {
 }
 
 /** The narrowest index that holds every match; the filters then check the rest. */
-function indexFor(ref: string | undefined, state: string | undefined, exitState: string | undefined): string {
+export function indexFor(ref: string | undefined, state: string | undefined, exitState: string | undefined): string {
   if (ref !== undefined) return `ref/${ref}`;
   if (state !== undefined && state !== "idle") return `state/${state}`;
   if (exitState !== undefined) return `exit/${exitState}`;

@@ -67,12 +67,26 @@ export interface RunHandle {
   stop(): void;
 }
 
+/** One child process of an executor, for diagnostics. */
+export interface ExecutorChild {
+  readonly pid: number | null;
+  /** A fork server makes a process of its own for each run; those have numbers only inside its sandbox. */
+  readonly kind: "executor" | "forkServer";
+  readonly state: "starting" | "idle" | "busy" | "leaving";
+  /** Epoch milliseconds. */
+  readonly startedAt: number;
+  /** `runId` of what runs in it now. */
+  readonly runIds: readonly string[];
+}
+
 export interface Executor {
   /** portable, fork, …; as diagnostics show it. */
   readonly name: string;
   start(run: RunRequest, events: RunEvents): RunHandle;
   /** Running now, children alive and the like, for diagnostics. */
   inspect(): Readonly<Record<string, number>>;
+  /** Absent: whoever keeps its processes tells of them. */
+  children?(): readonly ExecutorChild[];
   /** Stops what runs, ends every child. */
   close(): Promise<void>;
 }

@@ -23,10 +23,13 @@ export interface HostedModule {
   onFailed(reason: string): void;
 }
 
-/** One living child, for diagnostics. */
+/** One module and its process, for diagnostics. */
 export interface ModuleProcess {
   readonly moduleId: string;
   readonly pid: number | null;
+  readonly state: "starting" | "idle" | "busy" | "down";
+  /** Epoch milliseconds; null while it is not up. */
+  readonly startedAt: number | null;
   readonly restarts: number;
   readonly lastError: string | null;
 }

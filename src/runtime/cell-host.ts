@@ -31,11 +31,13 @@ export interface CellHost {
   dropBlobs(address: Address): Promise<readonly Write[]>;
   /** The write that remembers the highest key handed out; empty for kinds whose keys are given by callers. */
   sequenceWrite(kind: AnyKind): readonly Write[];
-  /** After each durable step. */
-  committed(address: Address, state: unknown): void;
+  /** After each durable step. The state is the same object where a step stored something beside it only. */
+  committed(address: Address, before: unknown, after: unknown): void;
   report(address: Address, message: unknown): void;
   deadLetter(address: Address, reason: DeadLetterReason, message: unknown): void;
   crashed(address: Address, error: unknown): void;
   parked(address: Address, reason: string): void;
+  /** It crashed or was parked before, or lost touch with the store, and takes messages again. */
+  restarted(address: Address, state: unknown): void;
   left(cell: Cell): void;
 }

@@ -25,6 +25,8 @@ import { traceTurn } from "./traced-turn.ts";
 
 export type CellPhase = "loading" | "ready" | "turning" | "restarting" | "parked" | "gone";
 
+/** Below every revision: its record was not looked at yet. */
+const neverLoaded = -1;
 /** Tries of one message whose commit found another revision than expected, before it is given up. */
 const conflictsMax = 3;
 
@@ -41,9 +43,11 @@ export class Cell {
   sweepsUnused = 0;
   restarts = 0;
   lastError: string | undefined;
+  /** Epoch milliseconds; set with `lastError`. */
+  lastErrorAt: number | undefined;
   readonly #host: CellHost;
   readonly #tally: KindTally;
-  #revision = 0;
+  #revision = neverLoaded;
   #commands: readonly AnsweredCommand[] = [];
   #queue: Envelope[] = [];
   readonly #tickets = new Tickets();
@@ -150,6 +154,7 @@ export class Cell {
     if (this.phase !== "parked") return;
     this.#crashes = [];
     this.lastError = undefined;
+    this.lastErrorAt = undefined;
     this.#restartAfter(0);
   }
 
@@ -174,14 +179,18 @@ export class Cell {
   }
 
   async #load(): Promise<void> {
+    const [before, known, restarts] = [this.state, this.#revision, this.phase === "restarting"];
     this.phase = "loading";
     let stored: StoredRecord | undefined;
     try {
       stored = await this.#host.store.load(recordKey(this.address));
     } catch (error) {
+      this.#noteError(error);
+      if (this.#hasLeft()) return;
       // The store does not answer: that is the store's health, not this actor's fault, so it is not counted as a crash.
-      this.lastError = failures.messageOf(error);
-      if (!this.#hasLeft()) this.#restartAfter(backoff(++this.#loadFailures, this.#host.random()));
+      if (isFailure(error)) this.#restartAfter(backoff(++this.#loadFailures, this.#host.random()));
+      // It answered with what is no record, and will answer the same again.
+      else this.#park(error);
       return;
     }
     if (this.#hasLeft()) return;
@@ -194,6 +203,9 @@ export class Cell {
       return;
     }
     this.phase = "ready";
+    // A commit that nobody heard of again was made all the same.
+    if (known !== neverLoaded && known !== this.#revision) this.#host.committed(this.address, before, this.state);
+    if (restarts) this.#host.restarted(this.address, this.state);
     this.#performOwed();
     this.#drain();
   }
@@ -293,9 +305,10 @@ export class Cell {
       return isFailure(error) ? error.kind : "internal";
     }
     if (outcome === "ok") {
+      const before = this.state;
       this.#adopt(step.state, commands, step.state === null ? 0 : this.#revision + 1);
       if (!this.#hasLeft()) this.phase = "ready";
-      this.#host.committed(this.address, this.state);
+      this.#host.committed(this.address, before, this.state);
       this.#answerAndAct(envelope, step);
       this.#endTurn();
       return undefined;
@@ -384,7 +397,7 @@ export class Cell {
   #crash(error: unknown, message: unknown): void {
     this.#tally.crashes += 1;
     this.#host.crashed(this.address, error);
-    this.lastError = failures.messageOf(error);
+    this.#noteError(error);
     if (message !== undefined) this.#host.deadLetter(this.address, "crashed", message);
     if (this.phase === "turning") this.#crashedInTurn = error;
     else if (this.phase === "ready") this.#restartOrPark(error);
@@ -409,10 +422,15 @@ export class Cell {
 
   #park(error: unknown): void {
     this.phase = "parked";
-    this.lastError = failures.messageOf(error);
-    this.#host.parked(this.address, this.lastError);
+    this.#noteError(error);
+    this.#host.parked(this.address, failures.messageOf(error));
     this.#refuseWaiting(failures.parked(this.address), "parked");
     this.#settleQuiet();
+  }
+
+  #noteError(error: unknown): void {
+    this.lastError = failures.messageOf(error);
+    this.lastErrorAt = this.#host.clock.now();
   }
 
   #refuseWaiting(failure: Failure, reason: "parked" | "stopped"): void {

@@ -1,6 +1,6 @@
 /** Messages that reached nobody: a bounded ring with reasons, and counters that are never cut. */
 import { deadLettersMax } from "../limits.ts";
-import { type Address, addressText } from "./kind.ts";
+import type { Address } from "./kind.ts";
 
 export type DeadLetterReason =
   | "unknown_kind"
@@ -13,28 +13,46 @@ export type DeadLetterReason =
 
 export interface DeadLetter {
   readonly at: number;
-  readonly address: string;
+  readonly address: Address;
   readonly reason: DeadLetterReason;
   /** The message's `type`, never its contents: they may hold secrets. */
   readonly messageType: string;
 }
 
+export interface DeadLetterCount {
+  readonly kind: string;
+  readonly reason: DeadLetterReason;
+  readonly count: number;
+}
+
 export class DeadLetters {
   readonly #ring: DeadLetter[] = [];
-  readonly #counts = new Map<DeadLetterReason, number>();
+  /** By kind, then by reason. */
+  readonly #counts = new Map<string, Map<DeadLetterReason, number>>();
 
   add(at: number, address: Address, reason: DeadLetterReason, message: unknown): void {
-    this.#counts.set(reason, (this.#counts.get(reason) ?? 0) + 1);
-    this.#ring.push({ at, address: addressText(address), reason, messageType: messageType(message) });
+    const ofKind = this.#counts.get(address.kind) ?? new Map<DeadLetterReason, number>();
+    this.#counts.set(address.kind, ofKind.set(reason, (ofKind.get(reason) ?? 0) + 1));
+    this.#ring.push({ at, address, reason, messageType: messageType(message) });
     if (this.#ring.length > deadLettersMax) this.#ring.shift();
   }
 
+  /** Oldest first. */
   list(): readonly DeadLetter[] {
     return [...this.#ring];
   }
 
+  /** By reason. */
   counts(): Readonly<Partial<Record<DeadLetterReason, number>>> {
-    return Object.fromEntries(this.#counts);
+    const sums: Partial<Record<DeadLetterReason, number>> = {};
+    for (const { reason, count } of this.countsByKind()) sums[reason] = (sums[reason] ?? 0) + count;
+    return sums;
+  }
+
+  countsByKind(): readonly DeadLetterCount[] {
+    return [...this.#counts].flatMap(([kind, reasons]) =>
+      [...reasons].map(([reason, count]) => ({ kind, reason, count })),
+    );
   }
 }
 

@@ -6,6 +6,7 @@
  *   x/<kind>/<index>/<sort>             index entry; value = actor key
  *   w/<due>/<kind>/<key>/<name>         wake, due as 15 digits of epoch milliseconds
  *   m/sequence/<kind>                   highest key handed out
+ *   m/changes                           changes have numbers below this one
  */
 import type { Address, IndexEntry } from "./kind.ts";
 
@@ -16,6 +17,7 @@ export const blobPrefix = (address: Address): string => `b/${part(address.kind)}
 export const blobKey = (address: Address, name: string): string => `${blobPrefix(address)}${part(name)}`;
 export const indexPrefix = (kind: string, name: string): string => `x/${part(kind)}/${part(name)}/`;
 export const indexKey = (kind: string, entry: IndexEntry): string => `${indexPrefix(kind, entry.name)}${entry.sort}`;
+export const changesKey = "m/changes";
 export const sequenceKey = (kind: string): string => `m/sequence/${part(kind)}`;
 
 /** The index of actors that owe work; kept by the machine for every kind. */

@@ -1,4 +1,5 @@
 /** The text of a stored record: schema version, state, and the recent command ids with their answers. */
+import type { z } from "zod";
 import type { AnyKind } from "./kind.ts";
 
 /** Answers of recent commands, oldest first: a retried command gets the first answer and is not applied again. */
@@ -12,10 +13,13 @@ export interface DecodedRecord {
 /** The stored state cannot be read: the actor is parked at once, with this reason. */
 class CorruptRecord extends Error {}
 
+/** Of the many problems that one may have, enough to tell what happened. */
+const problemsToldMax = 3;
+
 export function encodeRecord(kind: AnyKind, state: unknown, commands: readonly AnsweredCommand[]): string {
   const checked = kind.schema.safeParse(state);
   if (!checked.success) {
-    throw new Error(`State of kind "${kind.name}" breaks its own schema: ${checked.error.message}`);
+    throw new Error(`State of kind "${kind.name}" breaks its own schema: ${problemsOf(checked.error)}`);
   }
   return JSON.stringify(
     commands.length === 0 ? { v: kind.version, s: state } : { v: kind.version, s: state, c: commands },
@@ -42,6 +46,15 @@ export function decodeRecord(kind: AnyKind, text: string): DecodedRecord {
     state = kind.migrate(state, version);
   }
   const checked = kind.schema.safeParse(state);
-  if (!checked.success) throw new CorruptRecord(`The stored state does not fit: ${checked.error.message}`);
+  if (!checked.success) throw new CorruptRecord(`The stored state does not fit: ${problemsOf(checked.error)}`);
   return { state: checked.data, commands: record.c ?? [] };
+}
+
+/** Where and what, in one line; nothing of the value itself. */
+function problemsOf({ issues }: z.ZodError): string {
+  const told = issues.slice(0, problemsToldMax).map(({ path, message }) => {
+    const where = path.length === 0 ? "the state" : `"${path.join(".")}"`;
+    return `${where}: ${message}`;
+  });
+  return issues.length > told.length ? `${told.join("; ")}; and ${issues.length - told.length} more` : told.join("; ");
 }

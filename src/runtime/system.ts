@@ -2,15 +2,15 @@
  * The actor system: finds or wakes the cell of an address, hands it messages, and keeps the bounds that span actors
  * (resident actors, deadlines, dead letters, wakes). It knows kinds only through their interface.
  */
-import { Failure } from "../errors/failure.ts";
+import { Failure, isFailure } from "../errors/failure.ts";
 import { passivateIdleMs, residentActorsMax } from "../limits.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
 import type { ActorCensus } from "../ports/metrics.ts";
-import type { Commit, Outcome, Store, Write } from "../ports/store.ts";
+import type { Commit, Outcome, Store, StoredRecord, Write } from "../ports/store.ts";
 import type { Tracing } from "../ports/tracing.ts";
 import { Actors } from "./actors.ts";
-import { Cell } from "./cell.ts";
+import { Cell, type CellPhase } from "./cell.ts";
 import type { CellHost, KindTally } from "./cell-host.ts";
 import { type DeadLetterReason, DeadLetters } from "./dead-letters.ts";
 import { Deadlines } from "./deadlines.ts";
@@ -38,6 +38,18 @@ export interface Seen<State> {
   readonly pid: number | null;
 }
 
+/** One actor in memory, for diagnostics. */
+export interface ActorInspection {
+  readonly address: Address;
+  readonly pid: number;
+  readonly phase: CellPhase;
+  readonly mailboxDepth: number;
+  readonly restarts: number;
+  readonly lastError: string | undefined;
+  /** Epoch milliseconds. */
+  readonly lastErrorAt: number | undefined;
+}
+
 interface Registered {
   readonly kind: AnyKind;
   readonly ports: unknown;
@@ -48,6 +60,16 @@ interface Registered {
 }
 
 export type Watcher = (state: unknown) => void;
+
+/** Hears of all actors, in the middle of their turns: it must be quick, must not throw, and calls nobody back. */
+export interface ActorObserver {
+  /** After each durable step; null: there was, or is, no such actor. */
+  stepped(address: Address, before: unknown, after: unknown): void;
+  crashed(address: Address): void;
+  parked(address: Address): void;
+  /** After a crash or parking, with its state from the record. */
+  restarted(address: Address, state: unknown): void;
+}
 
 const sweepEveryMs = 10_000;
 const recoverAtOnce = 256;
@@ -68,6 +90,7 @@ export class System implements CellHost {
   readonly #idleMs: number;
   readonly #kinds = new Map<string, Registered>();
   readonly #watchers = new Map<string, Set<Watcher>>();
+  #observer: ActorObserver | undefined;
   readonly #wakes: Wakes;
   #lastPid = 0;
   #accepting = true;
@@ -169,7 +192,7 @@ export class System implements CellHost {
   async query(address: Address): Promise<Seen<unknown>> {
     const cell = this.#resident(address);
     if (cell !== undefined && isCommitted(cell)) return { state: cell.state, pid: cell.pid };
-    const stored = await this.store.load(recordKey(address));
+    const stored = await this.#stored(address);
     return { state: stored === undefined ? null : this.#decoded(address, stored.value), pid: cell?.pid ?? null };
   }
 
@@ -178,7 +201,7 @@ export class System implements CellHost {
     const resident = this.#kinds.get(kind)?.cells;
     const cells = keys.map((key) => resident?.get(key));
     const missing = keys.filter((_, position) => !isCommitted(cells[position]));
-    const loaded = await this.store.loadMany(missing.map((key) => recordKey({ kind, key })));
+    const loaded = await this.#storedMany(missing.map((key) => ({ kind, key })));
     const records = new Map(missing.map((key, position) => [key, loaded[position]]));
     return keys.flatMap((key, position): (Seen<unknown> & { key: string })[] => {
       const cell = cells[position];
@@ -207,6 +230,12 @@ export class System implements CellHost {
     };
   }
 
+  /** One at most; from here on, for good. */
+  observe(observer: ActorObserver): void {
+    if (this.#observer !== undefined) throw new Error("The actors have an observer already");
+    this.#observer = observer;
+  }
+
   /** Un-parks an actor. False when it is not in memory. */
   restart(address: Address): boolean {
     const cell = this.#resident(address);
@@ -215,17 +244,14 @@ export class System implements CellHost {
   }
 
   /** The supervision tree, flat: root → kind → actor is in the address. */
-  *inspect(): Iterable<{
-    address: Address;
-    phase: string;
-    mailboxDepth: number;
-    restarts: number;
-    lastError: string | undefined;
-  }> {
-    for (const cell of this.#allCells()) {
-      const { address, phase, mailboxDepth, restarts, lastError } = cell;
-      yield { address, phase, mailboxDepth, restarts, lastError };
-    }
+  *inspect(): Iterable<ActorInspection> {
+    for (const cell of this.#allCells()) yield inspectionOf(cell);
+  }
+
+  /** Undefined when it is not in memory. */
+  inspectOne(address: Address): ActorInspection | undefined {
+    const cell = this.#resident(address);
+    return cell === undefined ? undefined : inspectionOf(cell);
   }
 
   get residentCount(): number {
@@ -272,9 +298,10 @@ export class System implements CellHost {
     return sequence === undefined ? [] : [{ key: sequenceKey(kind.name), value: String(sequence.last) }];
   }
 
-  committed(address: Address, state: unknown): void {
+  committed(address: Address, before: unknown, after: unknown): void {
+    this.#observer?.stepped(address, before, after);
     if (this.#watchers.size === 0) return;
-    for (const watcher of this.#watchers.get(addressText(address)) ?? []) watcher(state);
+    for (const watcher of this.#watchers.get(addressText(address)) ?? []) watcher(after);
   }
 
   deadLetter(address: Address, reason: DeadLetterReason, message: unknown): void {
@@ -286,12 +313,18 @@ export class System implements CellHost {
       actor: addressText(address),
       error,
     });
+    this.#observer?.crashed(address);
   }
 
   parked(address: Address, reason: string): void {
     this.#log.error("actor-parked", `An actor is parked until an operator restarts it: ${reason}`, {
       actor: addressText(address),
     });
+    this.#observer?.parked(address);
+  }
+
+  restarted(address: Address, state: unknown): void {
+    this.#observer?.restarted(address, state);
   }
 
   left(cell: Cell): void {
@@ -331,12 +364,40 @@ export class System implements CellHost {
     return cell;
   }
 
+  async #stored(address: Address): Promise<StoredRecord | undefined> {
+    try {
+      return await this.store.load(recordKey(address));
+    } catch (error) {
+      throw isFailure(error) ? error : unreadable(address, error);
+    }
+  }
+
+  /** One that is no record must not take the list with it. */
+  async #storedMany(addresses: readonly Address[]): Promise<readonly (StoredRecord | undefined)[]> {
+    try {
+      return await this.store.loadMany(addresses.map(recordKey));
+    } catch (error) {
+      if (isFailure(error)) throw error;
+      return Promise.all(addresses.map((address) => this.#storedOrSkip(address)));
+    }
+  }
+
+  async #storedOrSkip(address: Address): Promise<StoredRecord | undefined> {
+    try {
+      return await this.store.load(recordKey(address));
+    } catch (error) {
+      if (isFailure(error)) throw error;
+      this.#log.error("record-unreadable", "A record was left out of a list", { actor: addressText(address), error });
+      return undefined;
+    }
+  }
+
   /** What cannot be read parks the actor once it is woken; whoever only looks is told the same. */
   #decoded(address: Address, text: string): unknown {
     try {
       return decodeRecord(this.kindOf(address), text).state;
     } catch (error) {
-      throw new Failure("unavailable", `The record of "${addressText(address)}" cannot be read`, { cause: error });
+      throw unreadable(address, error);
     }
   }
 
@@ -388,6 +449,15 @@ export class System implements CellHost {
       }
     }
   }
+}
+
+function unreadable(address: Address, cause: unknown): Failure {
+  return new Failure("unavailable", `The record of "${addressText(address)}" cannot be read`, { cause });
+}
+
+function inspectionOf(cell: Cell): ActorInspection {
+  const { address, pid, phase, mailboxDepth, restarts, lastError, lastErrorAt } = cell;
+  return { address, pid, phase, mailboxDepth, restarts, lastError, lastErrorAt };
 }
 
 function isCommitted(cell: Cell | undefined): boolean {

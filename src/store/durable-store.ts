@@ -19,6 +19,7 @@ import {
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
 import type { StoreMetrics } from "../ports/metrics.ts";
+import type { SnapshotSource, StoreSnapshot } from "../ports/snapshot.ts";
 import type { Commit, Entry, Outcome, Range, Store, StoredRecord, StoreHealth } from "../ports/store.ts";
 import { type BatchPlan, planBatch } from "./batch-plan.ts";
 import { CommitQueue, type QueuedCommit } from "./commit-queue.ts";
@@ -28,6 +29,7 @@ import { checkCommit, keyRange } from "./keys.ts";
 import { type Format, isStillOwned, takeOwnership } from "./meta.ts";
 import { decodeRecord } from "./record-text.ts";
 import { Reopening } from "./reopening.ts";
+import { openStoreSnapshot } from "./store-snapshot.ts";
 
 export interface DurableStoreOptions {
   readonly engine: Engine;
@@ -50,7 +52,7 @@ export interface StoreCounters {
 
 const batchBounds = { writesMax: batchWritesMax, charactersMax: batchCharactersMax };
 
-export class DurableStore implements Store {
+export class DurableStore implements Store, SnapshotSource {
   readonly epoch: number;
   readonly #options: DurableStoreOptions;
   readonly #queue = new CommitQueue({ commitsMax: commitsQueuedMax, charactersMax: commitCharactersQueuedMax });
@@ -111,6 +113,18 @@ export class DurableStore implements Store {
     if (bounds === undefined) return [];
     const entries = await this.#reopening.read((database) => database.entries(bounds));
     return entries.map(([key, value]) => ({ key, value }));
+  }
+
+  snapshot(): Promise<StoreSnapshot> {
+    return this.#reopening.read(async (database) => {
+      if (database.snapshot === undefined) throw new Error("its engine takes no snapshots");
+      return openStoreSnapshot(database.snapshot(), (work) =>
+        this.#reopening.read((current) => {
+          if (current !== database) throw new Error("it was opened again since");
+          return work();
+        }),
+      );
+    });
   }
 
   async commit(commits: readonly Commit[]): Promise<readonly Outcome[]> {

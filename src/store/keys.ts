@@ -36,7 +36,7 @@ export function compareKeys(a: string, b: string): number {
 }
 
 /** The least text above all that begin with `prefix`; undefined where there is none. */
-function prefixEnd(prefix: string): string | undefined {
+export function prefixEnd(prefix: string): string | undefined {
   for (let end = prefix.length; end > 0; ) {
     const low = prefix.charCodeAt(end - 1);
     const start = low >= 0xdc00 && low <= 0xdfff ? end - 2 : end - 1;

@@ -13,6 +13,7 @@ import type { Database, Engine, Operation } from "./database.ts";
 import { faultCode, faultReason } from "./fault-reason.ts";
 import { checkFiles } from "./folder-check.ts";
 import { type FolderHold, heldElsewhere } from "./folder-hold.ts";
+import { levelSnapshot } from "./level-snapshot.ts";
 import { SharedReads } from "./shared-reads.ts";
 import { damaged, exitCodes, StoreOpenError } from "./store-open-error.ts";
 
@@ -54,6 +55,7 @@ function toDatabase(level: Level<string, string>): Database {
     getMany: (keys) => reads.read(keys),
     entries: (range) => level.iterator(range).all(),
     batchSynced: (operations) => level.batch([...operations] as Mutable<Operation>[], { sync: true }),
+    snapshot: () => levelSnapshot(level),
     close: () => level.close(),
   };
 }

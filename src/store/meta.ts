@@ -19,8 +19,8 @@ export interface Format {
   readonly migrations: Migrations;
 }
 
-const formatKey = "m/format";
-const epochKey = "m/epoch";
+export const formatKey = "m/format";
+export const epochKey = "m/epoch";
 const probeKey = "m/probe";
 /** Keys nobody else may write. */
 export const metaKeys: ReadonlySet<string> = new Set([formatKey, epochKey, probeKey]);

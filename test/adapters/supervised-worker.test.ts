@@ -42,7 +42,7 @@ function call(method: string, input: unknown = null, timeoutMs = 10_000, signal?
 }
 
 test("a worker answers, starting its child only when asked", async () => {
-  expect(worker.inspect()).toEqual({ pid: null, waiting: 0, started: 0 });
+  expect(worker.inspect()).toMatchObject({ pid: null, state: "down", startedAt: null, waiting: 0, started: 0 });
   expect(await call("echo", { a: [1, "ü"], bytes: new Uint8Array([1]) })).toEqual({
     a: [1, "ü"],
     bytes: new Uint8Array([1]),

@@ -9,6 +9,7 @@ import {
   toBinary,
 } from "@bufbuild/protobuf";
 import { nestedTypes } from "@bufbuild/protobuf/reflect";
+import { FieldDescriptorProto_Type } from "@bufbuild/protobuf/wkt";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
@@ -47,7 +48,10 @@ function arbitraryOf(field: DescField): fc.Arbitrary<unknown> {
     const prefix = field.enum.sharedPrefix?.length ?? 0;
     const names = field.enum.values
       .filter((value) => value.number !== 0)
-      .map((value) => value.name.slice(prefix).toLowerCase());
+      .map(({ name }) => {
+        const [first = "", ...others] = name.slice(prefix).toLowerCase().split("_");
+        return first + others.map((word) => word.slice(0, 1).toUpperCase() + word.slice(1)).join("");
+      });
     return fc.constantFrom(...names);
   }
   if (field.message !== undefined) {
@@ -75,6 +79,8 @@ function arbitraryOf(field: DescField): fc.Arbitrary<unknown> {
   const kind = typeof (field.fieldKind === "scalar" ? (sample[field.localName] ?? scalarSample(field)) : "");
   if (kind === "string") return text;
   if (kind === "boolean") return fc.boolean();
+  if (field.proto.type === FieldDescriptorProto_Type.UINT64)
+    return fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER });
   if (kind === "bigint") return fc.integer({ min: Number.MIN_SAFE_INTEGER, max: Number.MAX_SAFE_INTEGER });
   if (field.proto.type === 1) return fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => value + 0);
   return fc.nat();

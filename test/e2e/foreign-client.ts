@@ -28,8 +28,11 @@ export interface ForeignClient {
   close(): void;
 }
 
-export async function openForeignClient(address: string): Promise<ForeignClient> {
-  const client = new grpc.Client(address, grpc.credentials.createInsecure());
+export async function openForeignClient(
+  address: string,
+  credentials = grpc.credentials.createInsecure(),
+): Promise<ForeignClient> {
+  const client = new grpc.Client(address, credentials);
   const services = await listServices(client);
   const registry = await describe(client, services);
   return {

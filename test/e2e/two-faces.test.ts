@@ -525,7 +525,10 @@ describe("through both faces the same answer: ", () => {
 
   it("covers every rpc of troupe.v1", () => {
     expect(client.services.filter((name) => name.startsWith("troupe."))).toEqual([
+      "troupe.v1.DiagnosticsService",
+      "troupe.v1.EventService",
       "troupe.v1.LogService",
+      "troupe.v1.MaintenanceService",
       "troupe.v1.ModuleService",
       "troupe.v1.ProcessService",
       "troupe.v1.RegistryService",

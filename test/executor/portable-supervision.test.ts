@@ -41,6 +41,23 @@ describe("portable executor, supervision", () => {
     expect(executor.inspect().crashesTotal).toBe(1);
   });
 
+  it("its children are told with what runs in them", async () => {
+    const executor = await open(2);
+    await until(() => executor.inspect().idle === 2);
+    const before = Date.now();
+    const run = runProgram(executor, "await new Promise(r => setTimeout(r, 500))");
+    await until(() => executor.inspect().running === 1);
+    const children = executor.children?.() ?? [];
+    expect(children.map(({ pid }) => pid).sort()).toEqual(executorChildren(process.pid).sort());
+    expect(children.map(({ kind, state, runIds }) => [kind, state, runIds.length]).sort()).toEqual([
+      ["executor", "busy", 1],
+      ["executor", "idle", 0],
+    ]);
+    for (const { startedAt } of children) expect(startedAt).toBeLessThanOrEqual(before);
+    await run;
+    expect((executor.children?.() ?? []).flatMap(({ runIds }) => runIds)).toEqual([]);
+  });
+
   it("an idle child killed from outside is replaced", async () => {
     const executor = await open(2);
     await until(() => executor.inspect().idle === 2);

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, it } from "vitest";
+import { residentKb, residentTreeKb } from "../../src/executor/portable/memory-size.ts";
 import { openPythonExecutor } from "../../src/executor/python/python-executor.ts";
 import { executorQueueMax } from "../../src/limits.ts";
 import type { Executor } from "../../src/ports/executor.ts";
@@ -49,6 +50,21 @@ describeWherePython("Python fork server", () => {
       expect(results.map(({ ends }) => ends)).toEqual([1, 1, 1]);
       expect((await runProgram(executor, "return 1")).output).toEqual({ result: 1 });
       expect(executor.inspect().serversTotal).toBe(2);
+    });
+  });
+
+  it("a fork server is told with what runs in it, and its memory with that of its runs", async () => {
+    const executor = await openPython(4);
+    await during(executor, async () => {
+      const runs = await startWaiting(executor, 2);
+      const [server, ...others] = executor.children?.() ?? [];
+      expect(others).toEqual([]);
+      expect(server).toMatchObject({ pid: pythons()[0], kind: "forkServer", state: "busy" });
+      expect(new Set(server?.runIds).size).toBe(2);
+      const pid = server?.pid ?? expect.unreachable();
+      expect(await residentTreeKb(pid)).toBeGreaterThan((await residentKb(pid)) ?? 0);
+      await executor.close();
+      await Promise.all(runs);
     });
   });
 

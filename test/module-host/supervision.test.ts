@@ -112,7 +112,9 @@ it("ends a process that nobody needs and starts another for the next call", asyn
   const { service } = await openService(brief, writeModule(adapterCode(tools)));
   expect(await service.invoke(invocation("slow"))).toBe("slow");
   const first = brief.processes()[0]?.pid ?? 0;
+  expect(brief.processes()[0]).toMatchObject({ state: "idle", startedAt: expect.any(Number) });
   await until(() => brief.processes()[0]?.pid === null && !isAlive(first));
+  expect(brief.processes()[0]).toMatchObject({ state: "down", startedAt: null });
   expect(await service.invoke(invocation("ok"))).toEqual({ service: "s", hydrations: 1 });
   expect(brief.log.of("module-crashed")).toEqual([]);
 });

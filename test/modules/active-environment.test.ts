@@ -76,8 +76,8 @@ describe("switching", () => {
     active.start(run, third.events);
     expect([a.toy.started.length, b.toy.started.length]).toEqual([2, 1]);
     expect(active.alive()).toEqual([
-      { moduleId: "b", runs: 1, draining: false },
-      { moduleId: "a", runs: 2, draining: true },
+      { moduleId: "b", executor: b.environment.executor, runs: 1, draining: false },
+      { moduleId: "a", executor: a.environment.executor, runs: 2, draining: true },
     ]);
     a.toy.started[0]?.ended(success);
     expect(a.toy.closed).toBe(0);

@@ -10,6 +10,7 @@ import { TalliedHistogram } from "../../src/observability/metrics-tallies.ts";
 import { observeToolCalls } from "../../src/observability/observed-tool-calls.ts";
 import { OutcomeMeter } from "../../src/observability/outcome-meter.ts";
 import { isFromHere } from "../../src/operations/client-address.ts";
+import type { LogLevel } from "../../src/ports/log.ts";
 import type { ActorCensus } from "../../src/ports/metrics.ts";
 import { realClock } from "../egress/fixtures.ts";
 import "../property-seed.ts";
@@ -66,13 +67,15 @@ describe("the metrics", () => {
     expect(seen.values.get('troupe_rpc_request_duration_seconds_count{rpc="S/M"}')).toBe(3);
   });
 
-  it("count log records that are written, and pass on all", async () => {
+  it("count log records that are written at the level of that moment, and pass on all", async () => {
     const metrics = new Metrics("1");
     const passed: string[] = [];
     const note = (level: string) => (event: string) => void passed.push(`${level} ${event}`);
+    let level: LogLevel = "warn";
+    const levels: readonly LogLevel[] = ["debug", "info", "warn", "error"];
+    const writes = (asked: LogLevel): boolean => levels.indexOf(asked) >= levels.indexOf(level);
     const log = countLog(
-      { debug: note("debug"), info: note("info"), warn: note("warn"), error: note("error") },
-      "warn",
+      { writes, debug: note("debug"), info: note("info"), warn: note("warn"), error: note("error") },
       metrics,
     );
     log.debug("a", "");
@@ -80,10 +83,13 @@ describe("the metrics", () => {
     log.warn("c", "");
     log.error("d", "");
     log.error("e", "");
+    level = "info";
+    log.debug("f", "");
+    log.info("g", "");
     const seen = readExposition(await metrics.collect());
     const of = (level: string) => seen.sum("troupe_log_records_total", { level });
-    expect(["debug", "info", "warn", "error"].map(of)).toEqual([0, 0, 1, 2]);
-    expect(passed).toEqual(["debug a", "info b", "warn c", "error d", "error e"]);
+    expect(levels.map(of)).toEqual([0, 1, 1, 2]);
+    expect(passed).toEqual(["debug a", "info b", "warn c", "error d", "error e", "debug f", "info g"]);
   });
 
   it("gain no series by 10,000 services, tools and adapters", async () => {

@@ -404,6 +404,22 @@ describe("a record", () => {
   });
 });
 
+describe("text in the store that is no record", () => {
+  it("parks its actor, is told to whoever asks for it, and is left out of a list without taking others along", async () => {
+    const { accounts, system, disk } = await openStage();
+    for (const key of ["1", "2", "3"]) {
+      await accounts.ask(key, { type: "open" });
+      await accounts.ask(key, { type: "leave" });
+    }
+    const database = await disk.open();
+    await database.batchSynced([{ type: "put", key: "a/account/2", value: "garbage" }]);
+    expect((await accounts.list("balance", undefined, 10)).items.map(({ key }) => key)).toEqual(["1", "3"]);
+    expect(await refusal(accounts.query("2"))).toBe("unavailable");
+    expect(await refusal(accounts.ask("2", { type: "read" }))).toBe("unavailable");
+    expect(system.inspectOne({ kind: "account", key: "2" })).toMatchObject({ phase: "parked", restarts: 0 });
+  });
+});
+
 describe("a sequence", () => {
   it("grows over restarts and deletes, whatever order commits land in", async () => {
     const { accounts, system, disk, store, clock } = await openStage();

@@ -50,8 +50,21 @@ export interface WorkerRefusal {
 export interface SupervisedWorker {
   /** Rejects with Failure: the child's own refusal, timeout, invalid_request (the child died of it), overloaded, unavailable, cancelled. */
   call(request: WorkerRequest): Promise<unknown>;
-  inspect(): { readonly pid: number | null; readonly waiting: number; readonly started: number };
+  inspect(): WorkerInspection;
   close(): Promise<void>;
+}
+
+export interface WorkerInspection {
+  readonly name: string;
+  readonly pid: number | null;
+  readonly state: "starting" | "idle" | "busy" | "down";
+  /** Epoch milliseconds; null while there is no child. */
+  readonly startedAt: number | null;
+  readonly waiting: number;
+  /** Children so far. */
+  readonly started: number;
+  /** Why the last child that was lost ended. */
+  readonly lastError: string | null;
 }
 
 interface Waiting {
@@ -67,7 +80,17 @@ interface Waiting {
 const stderrCharactersMax = 8_192;
 
 export function openSupervisedWorker(options: WorkerOptions): SupervisedWorker {
-  return new ChildWorker(options);
+  const worker = new ChildWorker(options);
+  open.add(worker);
+  return worker;
+}
+
+/** Of this process, because that is whose children they have: for diagnostics. */
+const open = new Set<ChildWorker>();
+
+/** Every worker that is open, whichever adapter has it. */
+export function inspectWorkers(): readonly WorkerInspection[] {
+  return [...open].map((worker) => worker.inspect());
 }
 
 class ChildWorker implements SupervisedWorker {
@@ -78,6 +101,8 @@ class ChildWorker implements SupervisedWorker {
   private childReady = false;
   private stderr = "";
   private started = 0;
+  private startedAt = 0;
+  private lastError: string | null = null;
   private closed = false;
   private stopDeadline: () => void = () => {};
   private stopIdle: () => void = () => {};
@@ -98,12 +123,21 @@ class ChildWorker implements SupervisedWorker {
     });
   }
 
-  inspect() {
-    return { pid: this.child?.pid ?? null, waiting: this.queue.length, started: this.started };
+  inspect(): WorkerInspection {
+    return {
+      name: this.options.name,
+      pid: this.child?.pid ?? null,
+      state: !this.child ? "down" : !this.childReady ? "starting" : this.current ? "busy" : "idle",
+      startedAt: this.child ? this.startedAt : null,
+      waiting: this.queue.length,
+      started: this.started,
+      lastError: this.lastError,
+    };
   }
 
   async close(): Promise<void> {
     this.closed = true;
+    open.delete(this);
     const failure = new Failure("unavailable", `The ${this.options.name} is closed`);
     for (const waiting of [...this.queue.splice(0), ...(this.current ? [this.current] : [])]) waiting.reject(failure);
     this.current = undefined;
@@ -177,6 +211,7 @@ class ChildWorker implements SupervisedWorker {
 
   private startChild(): void {
     this.started += 1;
+    this.startedAt = this.options.clock.now();
     this.childReady = false;
     this.stderr = "";
     const child = fork(fileURLToPath(this.options.entry), [], {
@@ -239,6 +274,7 @@ class ChildWorker implements SupervisedWorker {
 
   private endHung(waiting: Waiting): void {
     const { subject, timeoutMs } = waiting.request;
+    this.lastError = `was ended: ${subject} took longer than ${timeoutMs} ms`;
     this.options.log.warn(
       "worker-hung",
       `The ${this.options.name} was ended: ${subject} took longer than ${timeoutMs} ms`,
@@ -251,6 +287,7 @@ class ChildWorker implements SupervisedWorker {
   private lose(how: string): void {
     const reason = this.stderr.includes("heap out of memory") ? "ran out of memory" : `ended with ${how}`;
     const wasReady = this.childReady;
+    this.lastError = reason;
     this.options.log.warn("worker-died", `The ${this.options.name} ${reason}`);
     this.discardChild();
     if (!wasReady) {
@@ -279,6 +316,7 @@ class ChildWorker implements SupervisedWorker {
   /** Nobody's fault among the callers, and trying again for each of them would only start more broken children. */
   private failStart(reason: string): void {
     const cause = this.stderr;
+    this.lastError = `did not start: ${reason}`;
     this.discardChild();
     this.options.log.error("worker-start-failed", `The ${this.options.name} did not start: ${reason}`, {
       error: new Error(cause),

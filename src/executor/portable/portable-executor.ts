@@ -21,7 +21,7 @@ import {
   toolAnswerBytesMax,
 } from "../../limits.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { Executor, RunEvents, RunHandle, RunRequest, ToolAnswer } from "../../ports/executor.ts";
+import type { Executor, ExecutorChild, RunEvents, RunHandle, RunRequest, ToolAnswer } from "../../ports/executor.ts";
 import type { Log } from "../../ports/log.ts";
 import { ChildLink, type Departure } from "./child-link.ts";
 import { type MemoryFence, memoryFence, memoryPollMs } from "./memory-fence.ts";
@@ -48,6 +48,8 @@ export async function openPortableExecutor(options: PortableExecutorOptions): Pr
 
 interface Child {
   readonly link: ChildLink;
+  /** Epoch milliseconds. */
+  readonly startedAt: number;
   state: "starting" | "idle" | "busy" | "leaving";
   session: RunSession | undefined;
   runs: number;
@@ -113,6 +115,16 @@ class PortableExecutor implements Executor {
     };
   }
 
+  children(): readonly ExecutorChild[] {
+    return [...this.#children].map(({ link, state, startedAt, session }) => ({
+      pid: link.pid ?? null,
+      kind: "executor",
+      state,
+      startedAt,
+      runIds: session === undefined ? [] : [session.request.runId],
+    }));
+  }
+
   async close(): Promise<void> {
     const gone = new Promise<void>((resolve) => {
       this.#closed = resolve;
@@ -165,6 +177,7 @@ class PortableExecutor implements Executor {
     );
     const child: Child = {
       link,
+      startedAt: this.#options.clock.now(),
       state: "starting",
       session: undefined,
       runs: 0,

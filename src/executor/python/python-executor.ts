@@ -22,7 +22,7 @@ import {
   toolParametersCharactersMax,
 } from "../../limits.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { Executor, RunEvents, RunHandle, RunRequest, ToolAnswer } from "../../ports/executor.ts";
+import type { Executor, ExecutorChild, RunEvents, RunHandle, RunRequest, ToolAnswer } from "../../ports/executor.ts";
 import type { Log } from "../../ports/log.ts";
 import type { Departure } from "../portable/child-link.ts";
 import type { ChildMessage } from "../portable/messages.ts";
@@ -58,6 +58,8 @@ interface Run {
 
 interface Server {
   readonly zygote: Zygote;
+  /** Epoch milliseconds. */
+  readonly startedAt: number;
   /** `lost`: it takes no connections any more, and its end has not been reported yet. */
   state: "starting" | "ready" | "leaving" | "lost";
   /** By number; the numbers count up. */
@@ -123,6 +125,16 @@ class PythonExecutor implements Executor {
       serversTotal: this.#serversTotal,
       crashesTotal: this.#crashesTotal,
     };
+  }
+
+  children(): readonly ExecutorChild[] {
+    return [...this.#servers].map(({ zygote, state, startedAt, runs }) => ({
+      pid: zygote.pid ?? null,
+      kind: "forkServer",
+      state: state === "ready" ? (runs.size === 0 ? "idle" : "busy") : state === "starting" ? "starting" : "leaving",
+      startedAt,
+      runIds: [...runs.values()].map(({ session }) => session.request.runId),
+    }));
   }
 
   async close(): Promise<void> {
@@ -243,6 +255,7 @@ class PythonExecutor implements Executor {
     });
     const server: Server = {
       zygote,
+      startedAt: this.#options.clock.now(),
       state: "starting",
       runs: new Map(),
       runsTotal: 0,

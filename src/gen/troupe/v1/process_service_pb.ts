@@ -5,6 +5,8 @@
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_google_protobuf_struct } from "@bufbuild/protobuf/wkt";
+import type { SnapshotReason } from "./event_pb.ts";
+import { file_troupe_v1_event } from "./event_pb.ts";
 import type { Process, ProcessExitState, ProcessState } from "./process_pb.ts";
 import { file_troupe_v1_process } from "./process_pb.ts";
 import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
@@ -13,7 +15,7 @@ import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file troupe/v1/process_service.proto.
  */
 export const file_troupe_v1_process_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch90cm91cGUvdjEvcHJvY2Vzc19zZXJ2aWNlLnByb3RvEgl0cm91cGUudjEiyQEKFENyZWF0ZVByb2Nlc3NSZXF1ZXN0EgwKBGNvZGUYASABKAkSEAoDcmVmGAIgASgJSACIAQESFwoKdGltZW91dF9tcxgDIAEoAUgBiAEBEhIKCm5vX3RpbWVvdXQYBCABKAgSKwoKZW52X2NvbmZpZxgFIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSFAoHYXV0b3J1bhgGIAEoCEgCiAEBQgYKBF9yZWZCDQoLX3RpbWVvdXRfbXNCCgoIX2F1dG9ydW4iIwoVQ3JlYXRlUHJvY2Vzc1Jlc3BvbnNlEgoKAmlkGAEgASgDIjsKEUdldFByb2Nlc3NSZXF1ZXN0EgoKAmlkGAEgASgDEhEKBHdhaXQYAiABKA1IAIgBAUIHCgVfd2FpdCJZChJHZXRQcm9jZXNzUmVzcG9uc2USIwoHcHJvY2VzcxgBIAEoCzISLnRyb3VwZS52MS5Qcm9jZXNzEhMKBnJlYXNvbhgCIAEoCUgAiAEBQgkKB19yZWFzb24igQIKFExpc3RQcm9jZXNzZXNSZXF1ZXN0EhAKA3JlZhgBIAEoCUgAiAEBEisKBXN0YXRlGAIgASgOMhcudHJvdXBlLnYxLlByb2Nlc3NTdGF0ZUgBiAEBEjQKCmV4aXRfc3RhdGUYAyABKA4yGy50cm91cGUudjEuUHJvY2Vzc0V4aXRTdGF0ZUgCiAEBEhUKDW5vX2V4aXRfc3RhdGUYBCABKAgSEwoGY3Vyc29yGAUgASgJSAOIAQESEgoFbGltaXQYBiABKA1IBIgBAUIGCgRfcmVmQggKBl9zdGF0ZUINCgtfZXhpdF9zdGF0ZUIJCgdfY3Vyc29yQggKBl9saW1pdCJ2ChVMaXN0UHJvY2Vzc2VzUmVzcG9uc2USIQoFaXRlbXMYASADKAsyEi50cm91cGUudjEuUHJvY2VzcxIYCgtuZXh0X2N1cnNvchgCIAEoCUgAiAEBEhAKCGhhc19tb3JlGAMgASgIQg4KDF9uZXh0X2N1cnNvciIiChREZWxldGVQcm9jZXNzUmVxdWVzdBIKCgJpZBgBIAEoAyI8ChVEZWxldGVQcm9jZXNzUmVzcG9uc2USIwoHcHJvY2VzcxgBIAEoCzISLnRyb3VwZS52MS5Qcm9jZXNzIj0KEVJ1blByb2Nlc3NSZXF1ZXN0EgoKAmlkGAEgASgDEhIKBWZvcmNlGAIgASgISACIAQFCCAoGX2ZvcmNlIjkKElJ1blByb2Nlc3NSZXNwb25zZRIjCgdwcm9jZXNzGAEgASgLMhIudHJvdXBlLnYxLlByb2Nlc3MiIAoSS2lsbFByb2Nlc3NSZXF1ZXN0EgoKAmlkGAEgASgDIjoKE0tpbGxQcm9jZXNzUmVzcG9uc2USIwoHcHJvY2VzcxgBIAEoCzISLnRyb3VwZS52MS5Qcm9jZXNzIiIKFFVubG9hZFByb2Nlc3NSZXF1ZXN0EgoKAmlkGAEgASgDIjwKFVVubG9hZFByb2Nlc3NSZXNwb25zZRIjCgdwcm9jZXNzGAEgASgLMhIudHJvdXBlLnYxLlByb2Nlc3MiQQoXR2V0UHJvY2Vzc091dHB1dFJlcXVlc3QSCgoCaWQYASABKAMSEQoEd2FpdBgCIAEoDUgAiAEBQgcKBV93YWl0IkMKGEdldFByb2Nlc3NPdXRwdXRSZXNwb25zZRInCgZvdXRwdXQYASABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0IiMKFUdldFByb2Nlc3NDb2RlUmVxdWVzdBIKCgJpZBgBIAEoAyImChZHZXRQcm9jZXNzQ29kZVJlc3BvbnNlEgwKBGNvZGUYASABKAkiJQoXR2V0UHJvY2Vzc1N0ZG91dFJlcXVlc3QSCgoCaWQYASABKAMiKgoYR2V0UHJvY2Vzc1N0ZG91dFJlc3BvbnNlEg4KBnN0ZG91dBgBIAEoCSIlChdHZXRQcm9jZXNzU3RkZXJyUmVxdWVzdBIKCgJpZBgBIAEoAyIqChhHZXRQcm9jZXNzU3RkZXJyUmVzcG9uc2USDgoGc3RkZXJyGAEgASgJIk8KE1dhdGNoUHJvY2Vzc1JlcXVlc3QSCgoCaWQYASABKAMSGgoNZnJvbV9zZXF1ZW5jZRgCIAEoA0gAiAEBQhAKDl9mcm9tX3NlcXVlbmNlIrQBCg1Ub29sQ2FsbEV2ZW50Eg8KB2NhbGxfaWQYASABKAMSEgoKc2VydmljZV9pZBgCIAEoCRIPCgd0b29sX2lkGAMgASgJEicKBXN0YXRlGAQgASgOMhgudHJvdXBlLnYxLlRvb2xDYWxsU3RhdGUSEQoEY29kZRgFIAEoCUgAiAEBEhgKC2R1cmF0aW9uX21zGAYgASgBSAGIAQFCBwoFX2NvZGVCDgoMX2R1cmF0aW9uX21zIsECChRXYXRjaFByb2Nlc3NSZXNwb25zZRIQCghzZXF1ZW5jZRgBIAEoAxIpCgRraW5kGAIgASgOMhsudHJvdXBlLnYxLlByb2Nlc3NFdmVudEtpbmQSIwoHcHJvY2VzcxgDIAEoCzISLnRyb3VwZS52MS5Qcm9jZXNzEisKBXN0YXRlGAQgASgOMhcudHJvdXBlLnYxLlByb2Nlc3NTdGF0ZUgAiAEBEhMKBnJlYXNvbhgFIAEoCUgBiAEBEhEKBHRleHQYBiABKAlIAogBARIrCgl0b29sX2NhbGwYByABKAsyGC50cm91cGUudjEuVG9vbENhbGxFdmVudBInCgZvdXRwdXQYCCABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0QggKBl9zdGF0ZUIJCgdfcmVhc29uQgcKBV90ZXh0KpYCChBQcm9jZXNzRXZlbnRLaW5kEiIKHlBST0NFU1NfRVZFTlRfS0lORF9VTlNQRUNJRklFRBAAEh8KG1BST0NFU1NfRVZFTlRfS0lORF9TTkFQU0hPVBABEhwKGFBST0NFU1NfRVZFTlRfS0lORF9TVEFURRACEh0KGVBST0NFU1NfRVZFTlRfS0lORF9TVERPVVQQAxIdChlQUk9DRVNTX0VWRU5UX0tJTkRfU1RERVJSEAQSIAocUFJPQ0VTU19FVkVOVF9LSU5EX1RPT0xfQ0FMTBAFEh0KGVBST0NFU1NfRVZFTlRfS0lORF9PVVRQVVQQBhIgChxQUk9DRVNTX0VWRU5UX0tJTkRfVFJVTkNBVEVEEAcqgQEKDVRvb2xDYWxsU3RhdGUSHwobVE9PTF9DQUxMX1NUQVRFX1VOU1BFQ0lGSUVEEAASGwoXVE9PTF9DQUxMX1NUQVRFX1NUQVJURUQQARIWChJUT09MX0NBTExfU1RBVEVfT0sQAhIaChZUT09MX0NBTExfU1RBVEVfRkFJTEVEEAMyowgKDlByb2Nlc3NTZXJ2aWNlElIKDUNyZWF0ZVByb2Nlc3MSHy50cm91cGUudjEuQ3JlYXRlUHJvY2Vzc1JlcXVlc3QaIC50cm91cGUudjEuQ3JlYXRlUHJvY2Vzc1Jlc3BvbnNlEk4KCkdldFByb2Nlc3MSHC50cm91cGUudjEuR2V0UHJvY2Vzc1JlcXVlc3QaHS50cm91cGUudjEuR2V0UHJvY2Vzc1Jlc3BvbnNlIgOQAgESVwoNTGlzdFByb2Nlc3NlcxIfLnRyb3VwZS52MS5MaXN0UHJvY2Vzc2VzUmVxdWVzdBogLnRyb3VwZS52MS5MaXN0UHJvY2Vzc2VzUmVzcG9uc2UiA5ACARJSCg1EZWxldGVQcm9jZXNzEh8udHJvdXBlLnYxLkRlbGV0ZVByb2Nlc3NSZXF1ZXN0GiAudHJvdXBlLnYxLkRlbGV0ZVByb2Nlc3NSZXNwb25zZRJJCgpSdW5Qcm9jZXNzEhwudHJvdXBlLnYxLlJ1blByb2Nlc3NSZXF1ZXN0Gh0udHJvdXBlLnYxLlJ1blByb2Nlc3NSZXNwb25zZRJMCgtLaWxsUHJvY2VzcxIdLnRyb3VwZS52MS5LaWxsUHJvY2Vzc1JlcXVlc3QaHi50cm91cGUudjEuS2lsbFByb2Nlc3NSZXNwb25zZRJSCg1VbmxvYWRQcm9jZXNzEh8udHJvdXBlLnYxLlVubG9hZFByb2Nlc3NSZXF1ZXN0GiAudHJvdXBlLnYxLlVubG9hZFByb2Nlc3NSZXNwb25zZRJgChBHZXRQcm9jZXNzT3V0cHV0EiIudHJvdXBlLnYxLkdldFByb2Nlc3NPdXRwdXRSZXF1ZXN0GiMudHJvdXBlLnYxLkdldFByb2Nlc3NPdXRwdXRSZXNwb25zZSIDkAIBEloKDkdldFByb2Nlc3NDb2RlEiAudHJvdXBlLnYxLkdldFByb2Nlc3NDb2RlUmVxdWVzdBohLnRyb3VwZS52MS5HZXRQcm9jZXNzQ29kZVJlc3BvbnNlIgOQAgESYAoQR2V0UHJvY2Vzc1N0ZG91dBIiLnRyb3VwZS52MS5HZXRQcm9jZXNzU3Rkb3V0UmVxdWVzdBojLnRyb3VwZS52MS5HZXRQcm9jZXNzU3Rkb3V0UmVzcG9uc2UiA5ACARJgChBHZXRQcm9jZXNzU3RkZXJyEiIudHJvdXBlLnYxLkdldFByb2Nlc3NTdGRlcnJSZXF1ZXN0GiMudHJvdXBlLnYxLkdldFByb2Nlc3NTdGRlcnJSZXNwb25zZSIDkAIBElEKDFdhdGNoUHJvY2VzcxIeLnRyb3VwZS52MS5XYXRjaFByb2Nlc3NSZXF1ZXN0Gh8udHJvdXBlLnYxLldhdGNoUHJvY2Vzc1Jlc3BvbnNlMAFiBnByb3RvMw", [file_google_protobuf_struct, file_troupe_v1_process]);
+  fileDesc("Ch90cm91cGUvdjEvcHJvY2Vzc19zZXJ2aWNlLnByb3RvEgl0cm91cGUudjEiyQEKFENyZWF0ZVByb2Nlc3NSZXF1ZXN0EgwKBGNvZGUYASABKAkSEAoDcmVmGAIgASgJSACIAQESFwoKdGltZW91dF9tcxgDIAEoAUgBiAEBEhIKCm5vX3RpbWVvdXQYBCABKAgSKwoKZW52X2NvbmZpZxgFIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSFAoHYXV0b3J1bhgGIAEoCEgCiAEBQgYKBF9yZWZCDQoLX3RpbWVvdXRfbXNCCgoIX2F1dG9ydW4iIwoVQ3JlYXRlUHJvY2Vzc1Jlc3BvbnNlEgoKAmlkGAEgASgDIjsKEUdldFByb2Nlc3NSZXF1ZXN0EgoKAmlkGAEgASgDEhEKBHdhaXQYAiABKA1IAIgBAUIHCgVfd2FpdCJZChJHZXRQcm9jZXNzUmVzcG9uc2USIwoHcHJvY2VzcxgBIAEoCzISLnRyb3VwZS52MS5Qcm9jZXNzEhMKBnJlYXNvbhgCIAEoCUgAiAEBQgkKB19yZWFzb24igQIKFExpc3RQcm9jZXNzZXNSZXF1ZXN0EhAKA3JlZhgBIAEoCUgAiAEBEisKBXN0YXRlGAIgASgOMhcudHJvdXBlLnYxLlByb2Nlc3NTdGF0ZUgBiAEBEjQKCmV4aXRfc3RhdGUYAyABKA4yGy50cm91cGUudjEuUHJvY2Vzc0V4aXRTdGF0ZUgCiAEBEhUKDW5vX2V4aXRfc3RhdGUYBCABKAgSEwoGY3Vyc29yGAUgASgJSAOIAQESEgoFbGltaXQYBiABKA1IBIgBAUIGCgRfcmVmQggKBl9zdGF0ZUINCgtfZXhpdF9zdGF0ZUIJCgdfY3Vyc29yQggKBl9saW1pdCJ2ChVMaXN0UHJvY2Vzc2VzUmVzcG9uc2USIQoFaXRlbXMYASADKAsyEi50cm91cGUudjEuUHJvY2VzcxIYCgtuZXh0X2N1cnNvchgCIAEoCUgAiAEBEhAKCGhhc19tb3JlGAMgASgIQg4KDF9uZXh0X2N1cnNvciIiChREZWxldGVQcm9jZXNzUmVxdWVzdBIKCgJpZBgBIAEoAyI8ChVEZWxldGVQcm9jZXNzUmVzcG9uc2USIwoHcHJvY2VzcxgBIAEoCzISLnRyb3VwZS52MS5Qcm9jZXNzIj0KEVJ1blByb2Nlc3NSZXF1ZXN0EgoKAmlkGAEgASgDEhIKBWZvcmNlGAIgASgISACIAQFCCAoGX2ZvcmNlIjkKElJ1blByb2Nlc3NSZXNwb25zZRIjCgdwcm9jZXNzGAEgASgLMhIudHJvdXBlLnYxLlByb2Nlc3MiIAoSS2lsbFByb2Nlc3NSZXF1ZXN0EgoKAmlkGAEgASgDIjoKE0tpbGxQcm9jZXNzUmVzcG9uc2USIwoHcHJvY2VzcxgBIAEoCzISLnRyb3VwZS52MS5Qcm9jZXNzIiIKFFVubG9hZFByb2Nlc3NSZXF1ZXN0EgoKAmlkGAEgASgDIjwKFVVubG9hZFByb2Nlc3NSZXNwb25zZRIjCgdwcm9jZXNzGAEgASgLMhIudHJvdXBlLnYxLlByb2Nlc3MiQQoXR2V0UHJvY2Vzc091dHB1dFJlcXVlc3QSCgoCaWQYASABKAMSEQoEd2FpdBgCIAEoDUgAiAEBQgcKBV93YWl0IkMKGEdldFByb2Nlc3NPdXRwdXRSZXNwb25zZRInCgZvdXRwdXQYASABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0IiMKFUdldFByb2Nlc3NDb2RlUmVxdWVzdBIKCgJpZBgBIAEoAyImChZHZXRQcm9jZXNzQ29kZVJlc3BvbnNlEgwKBGNvZGUYASABKAkiJQoXR2V0UHJvY2Vzc1N0ZG91dFJlcXVlc3QSCgoCaWQYASABKAMiKgoYR2V0UHJvY2Vzc1N0ZG91dFJlc3BvbnNlEg4KBnN0ZG91dBgBIAEoCSIlChdHZXRQcm9jZXNzU3RkZXJyUmVxdWVzdBIKCgJpZBgBIAEoAyIqChhHZXRQcm9jZXNzU3RkZXJyUmVzcG9uc2USDgoGc3RkZXJyGAEgASgJIk8KE1dhdGNoUHJvY2Vzc1JlcXVlc3QSCgoCaWQYASABKAMSGgoNZnJvbV9zZXF1ZW5jZRgCIAEoA0gAiAEBQhAKDl9mcm9tX3NlcXVlbmNlIrQBCg1Ub29sQ2FsbEV2ZW50Eg8KB2NhbGxfaWQYASABKAMSEgoKc2VydmljZV9pZBgCIAEoCRIPCgd0b29sX2lkGAMgASgJEicKBXN0YXRlGAQgASgOMhgudHJvdXBlLnYxLlRvb2xDYWxsU3RhdGUSEQoEY29kZRgFIAEoCUgAiAEBEhgKC2R1cmF0aW9uX21zGAYgASgBSAGIAQFCBwoFX2NvZGVCDgoMX2R1cmF0aW9uX21zIsECChRXYXRjaFByb2Nlc3NSZXNwb25zZRIQCghzZXF1ZW5jZRgBIAEoAxIpCgRraW5kGAIgASgOMhsudHJvdXBlLnYxLlByb2Nlc3NFdmVudEtpbmQSIwoHcHJvY2VzcxgDIAEoCzISLnRyb3VwZS52MS5Qcm9jZXNzEisKBXN0YXRlGAQgASgOMhcudHJvdXBlLnYxLlByb2Nlc3NTdGF0ZUgAiAEBEhMKBnJlYXNvbhgFIAEoCUgBiAEBEhEKBHRleHQYBiABKAlIAogBARIrCgl0b29sX2NhbGwYByABKAsyGC50cm91cGUudjEuVG9vbENhbGxFdmVudBInCgZvdXRwdXQYCCABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0QggKBl9zdGF0ZUIJCgdfcmVhc29uQgcKBV90ZXh0IpYBChVXYXRjaFByb2Nlc3Nlc1JlcXVlc3QSEAoDcmVmGAEgASgJSACIAQESKwoFc3RhdGUYAiABKA4yFy50cm91cGUudjEuUHJvY2Vzc1N0YXRlSAGIAQESGgoNZnJvbV9zZXF1ZW5jZRgDIAEoA0gCiAEBQgYKBF9yZWZCCAoGX3N0YXRlQhAKDl9mcm9tX3NlcXVlbmNlInMKEVByb2Nlc3Nlc1NuYXBzaG90EikKBnJlYXNvbhgBIAEoDjIZLnRyb3VwZS52MS5TbmFwc2hvdFJlYXNvbhIhCgVpdGVtcxgCIAMoCzISLnRyb3VwZS52MS5Qcm9jZXNzEhAKCGhhc19tb3JlGAMgASgIIssBChZXYXRjaFByb2Nlc3Nlc1Jlc3BvbnNlEhAKCHNlcXVlbmNlGAEgASgDEioKBGtpbmQYAiABKA4yHC50cm91cGUudjEuUHJvY2Vzc0NoYW5nZUtpbmQSLgoIc25hcHNob3QYAyABKAsyHC50cm91cGUudjEuUHJvY2Vzc2VzU25hcHNob3QSIwoHcHJvY2VzcxgEIAEoCzISLnRyb3VwZS52MS5Qcm9jZXNzEhMKBnJlYXNvbhgFIAEoCUgAiAEBQgkKB19yZWFzb24qlgIKEFByb2Nlc3NFdmVudEtpbmQSIgoeUFJPQ0VTU19FVkVOVF9LSU5EX1VOU1BFQ0lGSUVEEAASHwobUFJPQ0VTU19FVkVOVF9LSU5EX1NOQVBTSE9UEAESHAoYUFJPQ0VTU19FVkVOVF9LSU5EX1NUQVRFEAISHQoZUFJPQ0VTU19FVkVOVF9LSU5EX1NURE9VVBADEh0KGVBST0NFU1NfRVZFTlRfS0lORF9TVERFUlIQBBIgChxQUk9DRVNTX0VWRU5UX0tJTkRfVE9PTF9DQUxMEAUSHQoZUFJPQ0VTU19FVkVOVF9LSU5EX09VVFBVVBAGEiAKHFBST0NFU1NfRVZFTlRfS0lORF9UUlVOQ0FURUQQByqBAQoNVG9vbENhbGxTdGF0ZRIfChtUT09MX0NBTExfU1RBVEVfVU5TUEVDSUZJRUQQABIbChdUT09MX0NBTExfU1RBVEVfU1RBUlRFRBABEhYKElRPT0xfQ0FMTF9TVEFURV9PSxACEhoKFlRPT0xfQ0FMTF9TVEFURV9GQUlMRUQQAyq7AQoRUHJvY2Vzc0NoYW5nZUtpbmQSIwofUFJPQ0VTU19DSEFOR0VfS0lORF9VTlNQRUNJRklFRBAAEiAKHFBST0NFU1NfQ0hBTkdFX0tJTkRfU05BUFNIT1QQARIdChlQUk9DRVNTX0NIQU5HRV9LSU5EX0FEREVEEAISHwobUFJPQ0VTU19DSEFOR0VfS0lORF9DSEFOR0VEEAMSHwobUFJPQ0VTU19DSEFOR0VfS0lORF9SRU1PVkVEEAQy/AgKDlByb2Nlc3NTZXJ2aWNlElIKDUNyZWF0ZVByb2Nlc3MSHy50cm91cGUudjEuQ3JlYXRlUHJvY2Vzc1JlcXVlc3QaIC50cm91cGUudjEuQ3JlYXRlUHJvY2Vzc1Jlc3BvbnNlEk4KCkdldFByb2Nlc3MSHC50cm91cGUudjEuR2V0UHJvY2Vzc1JlcXVlc3QaHS50cm91cGUudjEuR2V0UHJvY2Vzc1Jlc3BvbnNlIgOQAgESVwoNTGlzdFByb2Nlc3NlcxIfLnRyb3VwZS52MS5MaXN0UHJvY2Vzc2VzUmVxdWVzdBogLnRyb3VwZS52MS5MaXN0UHJvY2Vzc2VzUmVzcG9uc2UiA5ACARJSCg1EZWxldGVQcm9jZXNzEh8udHJvdXBlLnYxLkRlbGV0ZVByb2Nlc3NSZXF1ZXN0GiAudHJvdXBlLnYxLkRlbGV0ZVByb2Nlc3NSZXNwb25zZRJJCgpSdW5Qcm9jZXNzEhwudHJvdXBlLnYxLlJ1blByb2Nlc3NSZXF1ZXN0Gh0udHJvdXBlLnYxLlJ1blByb2Nlc3NSZXNwb25zZRJMCgtLaWxsUHJvY2VzcxIdLnRyb3VwZS52MS5LaWxsUHJvY2Vzc1JlcXVlc3QaHi50cm91cGUudjEuS2lsbFByb2Nlc3NSZXNwb25zZRJSCg1VbmxvYWRQcm9jZXNzEh8udHJvdXBlLnYxLlVubG9hZFByb2Nlc3NSZXF1ZXN0GiAudHJvdXBlLnYxLlVubG9hZFByb2Nlc3NSZXNwb25zZRJgChBHZXRQcm9jZXNzT3V0cHV0EiIudHJvdXBlLnYxLkdldFByb2Nlc3NPdXRwdXRSZXF1ZXN0GiMudHJvdXBlLnYxLkdldFByb2Nlc3NPdXRwdXRSZXNwb25zZSIDkAIBEloKDkdldFByb2Nlc3NDb2RlEiAudHJvdXBlLnYxLkdldFByb2Nlc3NDb2RlUmVxdWVzdBohLnRyb3VwZS52MS5HZXRQcm9jZXNzQ29kZVJlc3BvbnNlIgOQAgESYAoQR2V0UHJvY2Vzc1N0ZG91dBIiLnRyb3VwZS52MS5HZXRQcm9jZXNzU3Rkb3V0UmVxdWVzdBojLnRyb3VwZS52MS5HZXRQcm9jZXNzU3Rkb3V0UmVzcG9uc2UiA5ACARJgChBHZXRQcm9jZXNzU3RkZXJyEiIudHJvdXBlLnYxLkdldFByb2Nlc3NTdGRlcnJSZXF1ZXN0GiMudHJvdXBlLnYxLkdldFByb2Nlc3NTdGRlcnJSZXNwb25zZSIDkAIBElEKDFdhdGNoUHJvY2VzcxIeLnRyb3VwZS52MS5XYXRjaFByb2Nlc3NSZXF1ZXN0Gh8udHJvdXBlLnYxLldhdGNoUHJvY2Vzc1Jlc3BvbnNlMAESVwoOV2F0Y2hQcm9jZXNzZXMSIC50cm91cGUudjEuV2F0Y2hQcm9jZXNzZXNSZXF1ZXN0GiEudHJvdXBlLnYxLldhdGNoUHJvY2Vzc2VzUmVzcG9uc2UwAWIGcHJvdG8z", [file_google_protobuf_struct, file_troupe_v1_event, file_troupe_v1_process]);
 
 /**
  * @generated from message troupe.v1.CreateProcessRequest
@@ -660,6 +662,121 @@ export const WatchProcessResponseSchema: GenMessage<WatchProcessResponse> = /*@_
   messageDesc(file_troupe_v1_process_service, 24);
 
 /**
+ * @generated from message troupe.v1.WatchProcessesRequest
+ */
+export type WatchProcessesRequest = Message<"troupe.v1.WatchProcessesRequest"> & {
+  /**
+   * Only processes with exactly this label.
+   *
+   * @generated from field: optional string ref = 1;
+   */
+  ref?: string | undefined;
+
+  /**
+   * Only processes in this state. The change that takes one out of it is told as well.
+   *
+   * @generated from field: optional troupe.v1.ProcessState state = 2;
+   */
+  state?: ProcessState | undefined;
+
+  /**
+   * `sequence` of the last message the caller has: the stream goes on right after it, without a snapshot, where the node remembers. Unset: a
+   * snapshot first.
+   *
+   * @generated from field: optional int64 from_sequence = 3;
+   */
+  fromSequence?: bigint | undefined;
+};
+
+/**
+ * Describes the message troupe.v1.WatchProcessesRequest.
+ * Use `create(WatchProcessesRequestSchema)` to create a new message.
+ */
+export const WatchProcessesRequestSchema: GenMessage<WatchProcessesRequest> = /*@__PURE__*/
+  messageDesc(file_troupe_v1_process_service, 25);
+
+/**
+ * Processes as they are now.
+ *
+ * @generated from message troupe.v1.ProcessesSnapshot
+ */
+export type ProcessesSnapshot = Message<"troupe.v1.ProcessesSnapshot"> & {
+  /**
+   * @generated from field: troupe.v1.SnapshotReason reason = 1;
+   */
+  reason: SnapshotReason;
+
+  /**
+   * Newest first; 500 at most, fewer where they have long errors and labels.
+   *
+   * @generated from field: repeated troupe.v1.Process items = 2;
+   */
+  items: Process[];
+
+  /**
+   * True: older ones match as well. ListProcesses has them all.
+   *
+   * @generated from field: bool has_more = 3;
+   */
+  hasMore: boolean;
+};
+
+/**
+ * Describes the message troupe.v1.ProcessesSnapshot.
+ * Use `create(ProcessesSnapshotSchema)` to create a new message.
+ */
+export const ProcessesSnapshotSchema: GenMessage<ProcessesSnapshot> = /*@__PURE__*/
+  messageDesc(file_troupe_v1_process_service, 26);
+
+/**
+ * A snapshot, or a change of one process.
+ *
+ * @generated from message troupe.v1.WatchProcessesResponse
+ */
+export type WatchProcessesResponse = Message<"troupe.v1.WatchProcessesResponse"> & {
+  /**
+   * Of a change: grows with every change of the node, also over restarts of the server; with gaps. Of a snapshot: that of the last change that is
+   * in it. The same numbers as those of WatchEvents.
+   *
+   * @generated from field: int64 sequence = 1;
+   */
+  sequence: bigint;
+
+  /**
+   * @generated from field: troupe.v1.ProcessChangeKind kind = 2;
+   */
+  kind: ProcessChangeKind;
+
+  /**
+   * Of a snapshot. It replaces all that the caller knew.
+   *
+   * @generated from field: troupe.v1.ProcessesSnapshot snapshot = 3;
+   */
+  snapshot?: ProcessesSnapshot | undefined;
+
+  /**
+   * The process since the change; of one that was removed, as it was last.
+   *
+   * @generated from field: troupe.v1.Process process = 4;
+   */
+  process?: Process | undefined;
+
+  /**
+   * Why the latest run failed, as in GetProcessResponse. Unset unless it failed or ran into its limit.
+   *
+   * @generated from field: optional string reason = 5;
+   */
+  reason?: string | undefined;
+};
+
+/**
+ * Describes the message troupe.v1.WatchProcessesResponse.
+ * Use `create(WatchProcessesResponseSchema)` to create a new message.
+ */
+export const WatchProcessesResponseSchema: GenMessage<WatchProcessesResponse> = /*@__PURE__*/
+  messageDesc(file_troupe_v1_process_service, 27);
+
+/**
  * What an event of a process is about.
  *
  * @generated from enum troupe.v1.ProcessEventKind
@@ -772,6 +889,55 @@ export type ToolCallState = (typeof ToolCallState)[keyof typeof ToolCallState] |
  */
 export const ToolCallStateSchema: GenEnum<ToolCallState> = /*@__PURE__*/
   enumDesc(file_troupe_v1_process_service, 1);
+
+/**
+ * What a message of WatchProcesses is about.
+ *
+ * @generated from enum troupe.v1.ProcessChangeKind
+ */
+export const ProcessChangeKind = {
+  /**
+   * @generated from enum value: PROCESS_CHANGE_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * The processes that match, as they are now.
+   *
+   * @generated from enum value: PROCESS_CHANGE_KIND_SNAPSHOT = 1;
+   */
+  SNAPSHOT: 1,
+
+  /**
+   * @generated from enum value: PROCESS_CHANGE_KIND_ADDED = 2;
+   */
+  ADDED: 2,
+
+  /**
+   * Its record changed. It may have come to match, or match no longer.
+   *
+   * @generated from enum value: PROCESS_CHANGE_KIND_CHANGED = 3;
+   */
+  CHANGED: 3,
+
+  /**
+   * @generated from enum value: PROCESS_CHANGE_KIND_REMOVED = 4;
+   */
+  REMOVED: 4,
+} as const;
+
+/**
+ * What a message of WatchProcesses is about.
+ *
+ * @generated from enum troupe.v1.ProcessChangeKind
+ */
+export type ProcessChangeKind = (typeof ProcessChangeKind)[keyof typeof ProcessChangeKind] | UnknownEnum;
+
+/**
+ * Describes the enum troupe.v1.ProcessChangeKind.
+ */
+export const ProcessChangeKindSchema: GenEnum<ProcessChangeKind> = /*@__PURE__*/
+  enumDesc(file_troupe_v1_process_service, 2);
 
 /**
  * Processes: programs that callers submit and the server runs.
@@ -895,6 +1061,18 @@ export const ProcessService: GenService<{
     methodKind: "server_streaming";
     input: typeof WatchProcessRequestSchema;
     output: typeof WatchProcessResponseSchema;
+  },
+  /**
+   * The processes that match, then every change of one that does or did, until the caller leaves or the server ends. A caller that comes back,
+   * and one that reads slowly, finds the newest changes of the node, thousands of them; whoever needs older ones starts over with another
+   * snapshot, at any point of the stream.
+   *
+   * @generated from rpc troupe.v1.ProcessService.WatchProcesses
+   */
+  watchProcesses: {
+    methodKind: "server_streaming";
+    input: typeof WatchProcessesRequestSchema;
+    output: typeof WatchProcessesResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_troupe_v1_process_service, 0);

@@ -1,0 +1,125 @@
+/** `troupe logs`: the server's log, the latest lines and what comes. A follower whose connection breaks goes on where it was. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { Option } from "commander";
+import type { CommandGroup } from "../command-action.ts";
+import { harmlessLine } from "../harmless.ts";
+import { readCount, readDuration, readId } from "../input.ts";
+import type { Item } from "../item.ts";
+import { pagesOf } from "../pages.ts";
+import { isLost } from "../process-events.ts";
+import type { Run } from "../run.ts";
+import { textOf } from "../table.ts";
+
+const levels = ["debug", "info", "warn", "error"] as const;
+const linesDefault = 100;
+const linesBeforeFollowing = 10;
+const retryMs = 1_000;
+
+interface LogOptions {
+  readonly follow?: boolean;
+  readonly level?: (typeof levels)[number];
+  readonly lines?: string;
+  readonly since?: string;
+  readonly event?: string;
+  readonly query?: string;
+  readonly process?: string;
+  readonly service?: string;
+  readonly module?: string;
+  readonly registry?: string;
+  readonly request?: string;
+}
+
+export const logCommands: CommandGroup = (program, action) => {
+  program
+    .command("logs")
+    .description("the server's log, oldest line first")
+    .option("-f, --follow", "and what comes, until Ctrl-C")
+    .addOption(new Option("--level <level>", "lines of this level and above").choices(levels))
+    .option("--lines <count>", "so many of the latest (default: 100; with --follow: 10)")
+    .option("--since <duration>", "only of the last 10m, 2h, 1d")
+    .option("--event <event>", "only of this event")
+    .option("--query <words>", "only with these words")
+    .option("--process <id>", "only about this process")
+    .option("--service <id>", "only about this service")
+    .option("--module <id>", "only about this module")
+    .option("--registry <id>", "only about this registry")
+    .option("--request <id>", "only of the request with this id")
+    .action(action(logs));
+};
+
+async function logs(run: Run): Promise<void> {
+  const { follow, lines } = run.options as LogOptions;
+  const filter = await readFilter(run);
+  const linesMax = lines === undefined ? (follow ? linesBeforeFollowing : linesDefault) : readCount(lines, "--lines");
+  const records: Item[] = [];
+  const page = (request: object) => run.ask(({ logs }, calling) => logs.listLogs({ ...filter, ...request }, calling));
+  for await (const items of pagesOf(page, linesMax)) records.push(...items);
+  records.reverse();
+  if (run.out.isJson && follow !== true)
+    return run.out.list(
+      [],
+      (async function* () {
+        yield records;
+      })(),
+    );
+  for (const record of records) await print(run, record);
+  if (follow === true) await followLogs(run, filter, records.at(-1)?.seq as number | undefined);
+}
+
+async function followLogs(run: Run, filter: object, lastSeq: number | undefined): Promise<void> {
+  const { client, plain } = await run.session();
+  let last = lastSeq;
+  let isAway = false;
+  for (;;) {
+    const request = { ...filter, ...(last === undefined ? {} : { fromSequence: BigInt(last) }) };
+    try {
+      for await (const answer of client.logs.watchLogs(request, { signal: run.signal })) {
+        isAway = false;
+        const record = plain(answer).record as Item;
+        last = record.seq as number;
+        await print(run, record);
+      }
+      isAway = false; // it ended what it had to say, and says goodbye
+    } catch (error) {
+      if (!isLost(error)) throw error;
+      // The first try tells somebody who typed a wrong address; a follower who has seen the server waits for it.
+      if (!isAway) await run.out.note("The server is away; trying again until Ctrl-C");
+      isAway = true;
+    }
+    await sleep(retryMs, undefined, { signal: run.signal });
+  }
+}
+
+async function print(run: Run, record: Item): Promise<void> {
+  await (run.out.isJson ? run.out.jsonLine(record) : run.out.line(logLine(run, record)));
+}
+
+const styles = { debug: "dim", info: "green", warn: "yellow", error: "red" } as const;
+const namedApart: ReadonlySet<string> = new Set(["timestamp", "seq", "level", "event", "message", "fields"]);
+
+function logLine(run: Run, record: Item): string {
+  const level = record.level as keyof typeof styles;
+  const more = Object.entries({ ...record, ...(record.fields as object | undefined) })
+    .filter(([name]) => !namedApart.has(name))
+    .map(([name, value]) => ` ${harmlessLine(name)}=${textOf(value)}`);
+  const shown = run.out.style(styles[level] ?? "bold", level.toUpperCase().padEnd(5));
+  const details = run.out.style("dim", more.join(""));
+  return `${record.timestamp as string} ${shown} ${textOf(record.event)}  ${textOf(record.message)}${details}`;
+}
+
+async function readFilter(run: Run): Promise<object> {
+  const { level, since, event, query, process, service, module, registry, request } = run.options as LogOptions;
+  const { LogLevel } = await import("../../gen/troupe/v1/log_pb.ts");
+  const { timestamp } = await run.session();
+  return {
+    ...(level === undefined ? {} : { levelMin: LogLevel[level.toUpperCase() as keyof typeof LogLevel] }),
+    ...(since === undefined ? {} : { from: timestamp(new Date(Date.now() - readDuration(since, "--since"))) }),
+    ...(event === undefined ? {} : { event }),
+    ...(query === undefined ? {} : { query }),
+    ...(process === undefined ? {} : { processId: readId(process) }),
+    ...(service === undefined ? {} : { serviceId: service }),
+    ...(module === undefined ? {} : { moduleId: module }),
+    ...(registry === undefined ? {} : { registryId: registry }),
+    ...(request === undefined ? {} : { requestId: request }),
+  };
+}

@@ -1,0 +1,27 @@
+/** A list, page after page, until it ends or there is enough. */
+import type { Item } from "./item.ts";
+
+/** As large as the server gives them. */
+const pageItemsMax = 100;
+
+export interface PageRequest {
+  readonly limit: number;
+  readonly cursor?: string;
+}
+
+/** `itemsMax` undefined: all. */
+export async function* pagesOf(
+  page: (request: PageRequest) => Promise<Item>,
+  itemsMax: number | undefined,
+  field = "items",
+): AsyncGenerator<readonly Item[]> {
+  let left = itemsMax ?? Number.POSITIVE_INFINITY;
+  let cursor: string | undefined;
+  do {
+    const answer = await page({ limit: Math.min(left, pageItemsMax), ...(cursor === undefined ? {} : { cursor }) });
+    const items = answer[field] as readonly Item[];
+    yield items.slice(0, left);
+    left -= items.length;
+    cursor = answer.nextCursor as string | undefined;
+  } while (cursor !== undefined && left > 0);
+}

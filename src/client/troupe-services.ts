@@ -1,0 +1,16 @@
+/** Every service of the control plane, described: for those who look at messages without knowing their types. */
+import { LogService } from "../gen/troupe/v1/log_service_pb.ts";
+import { ModuleService } from "../gen/troupe/v1/module_service_pb.ts";
+import { ProcessService } from "../gen/troupe/v1/process_service_pb.ts";
+import { RegistryService } from "../gen/troupe/v1/registry_service_pb.ts";
+import { ServiceService } from "../gen/troupe/v1/service_service_pb.ts";
+import { ToolService } from "../gen/troupe/v1/tool_service_pb.ts";
+
+export const troupeServices = [
+  ProcessService,
+  ServiceService,
+  ModuleService,
+  RegistryService,
+  ToolService,
+  LogService,
+] as const;
