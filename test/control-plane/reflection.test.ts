@@ -136,6 +136,7 @@ describe.each(versions.map((version) => ({ name: version[0], version })))("refle
     expect(namesOf(first).sort()).toEqual([
       "google/protobuf/struct.proto",
       "google/protobuf/timestamp.proto",
+      "troupe/v1/event.proto",
       "troupe/v1/process.proto",
       "troupe/v1/process_service.proto",
     ]);
