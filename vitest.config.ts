@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import { defineConfig } from "vitest/config";
 import { SlowFirst } from "./test/slow-first.ts";
 
@@ -9,6 +10,8 @@ export default defineConfig({
     setupFiles: ["test/property-seed.ts"],
     pool: "forks",
     maxWorkers: 2,
+    // The suites start a server a few hundred times; a start that finds its code compiled takes a quarter less of the processor.
+    env: { NODE_COMPILE_CACHE: resolve(import.meta.dirname, "node_modules/.cache/node-compile") },
     sequence: { sequencer: SlowFirst },
     testTimeout: 60_000,
     hookTimeout: 90_000,

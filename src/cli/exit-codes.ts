@@ -60,6 +60,8 @@ interface ServerRefusal {
 const codesOfRefusals: Readonly<Record<string, ExitCode>> = {
   unavailable: exitCodes.unreachable,
   connection_lost: exitCodes.unreachable,
+  unknown: exitCodes.unreachable,
+  unimplemented: exitCodes.unreachable,
   internal: exitCodes.software,
   timeout: exitCodes.tryLater,
   rate_limit_exceeded: exitCodes.tryLater,
@@ -81,7 +83,8 @@ export function explainError(
     const text = `${sentenceOf(error, server)} (${code})${later}`;
     return { exitCode: codesOfRefusals[code] ?? exitCodes.refused, text };
   }
-  if (isSystemError(error)) return { exitCode: exitCodes.io, text: `${error.message}` };
+  if (hasExitCode(error)) return { exitCode: error.exitCode, text: error.message };
+  if (isSystemError(error)) return { exitCode: exitCodes.io, text: error.message };
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
   return { exitCode: exitCodes.software, text };
 }
@@ -90,9 +93,17 @@ function isServerRefusal(error: unknown): error is ServerRefusal {
   return error instanceof Error && error.name === "TroupeError";
 }
 
+/** Of backups and stores, which know how bad it is. */
+function hasExitCode(error: unknown): error is Error & { readonly exitCode: ExitCode } {
+  return error instanceof Error && "exitCode" in error && typeof error.exitCode === "number";
+}
+
 function isSystemError(error: unknown): error is NodeJS.ErrnoException {
   return error instanceof Error && "syscall" in error && "code" in error;
 }
+
+/** Troupe has no such codes: something else, or a much older one, listens there. */
+const strangersCodes: ReadonlySet<string> = new Set(["unknown", "unimplemented", "data_loss"]);
 
 const reasons: Readonly<Record<string, string>> = {
   ECONNREFUSED: "nothing listens there; is it running?",
@@ -116,9 +127,11 @@ const reasons: Readonly<Record<string, string>> = {
 };
 
 /** A connection that failed says so in the words of Node, which leave out what was to be reached. */
-function sentenceOf({ message, cause }: ServerRefusal, server: string | undefined): string {
+function sentenceOf({ code, message, cause }: ServerRefusal, server: string | undefined): string {
   const failed = systemCodeOf(cause);
-  if (server === undefined || failed === undefined) return message;
+  if (server === undefined) return message;
+  if (strangersCodes.has(code)) return `The server at "${server}" does not answer as Troupe does: ${message}`;
+  if (failed === undefined) return message;
   return `Cannot reach the server at "${server}": ${reasons[failed] ?? failed}`;
 }
 

@@ -29,6 +29,11 @@ export class Output {
     return this.#io.stdout.isTTY === true;
   }
 
+  /** Of the terminal; undefined: nothing is cut. */
+  get columns(): number | undefined {
+    return this.isTerminal ? (this.#io.stdout.columns ?? widthDefault) : undefined;
+  }
+
   /** Plain unless stdout is a terminal that wants colours. */
   style(style: Style, text: string): string {
     const { NO_COLOR, TERM } = this.#io.environment;
@@ -80,8 +85,11 @@ export class Output {
   }
 
   /** Pages as they come: a table for people, one array for programs, an item on each of its lines. */
-  async list(columns: readonly Column[], pages: AsyncIterable<readonly Item[]>): Promise<void> {
-    const table = new Table(columns, this.isTerminal ? (this.#io.stdout.columns ?? widthDefault) : undefined);
+  async list(
+    columns: readonly Column[],
+    pages: AsyncIterable<readonly Item[]> | Iterable<readonly Item[]>,
+  ): Promise<void> {
+    const table = new Table(columns, this.columns);
     let count = 0;
     for await (const items of pages) {
       if (items.length === 0) continue;

@@ -1,40 +1,18 @@
 /** What a process did and does, as its events tell it. A connection that breaks is opened again where it broke off. */
-import { setTimeout as sleep } from "node:timers/promises";
 import { exitCodes } from "./exit-codes.ts";
+import { follow } from "./follow.ts";
 import type { Item } from "./item.ts";
 import type { Run } from "./run.ts";
 
-/** Between tries, while the server is away; then it is given up. */
-const retryMs = 1_000;
-const retriesMax = 30;
-
-/** Plain events until the run is over and told. Throws TroupeError for what is not a lost connection, or when it stays lost. */
+/** Plain events until the run is over and told. Throws TroupeError, but not for a connection that breaks on the way. */
 export async function* processEvents(run: Run, id: bigint): AsyncGenerator<Item> {
   const { client, plain } = await run.session();
-  let fromSequence: bigint | undefined;
-  let failures = 0;
-  for (;;) {
-    const request = { id, ...(fromSequence === undefined ? {} : { fromSequence }) };
-    try {
-      for await (const event of client.processes.watchProcess(request, { signal: run.signal })) {
-        fromSequence = event.sequence;
-        failures = 0;
-        yield plain(event);
-      }
-      return;
-    } catch (error) {
-      if (!isLost(error) || failures >= retriesMax) throw error;
-      if (failures === 0) await run.out.note("The server is away; trying again");
-      failures += 1;
-      await sleep(retryMs, undefined, { signal: run.signal });
-    }
-  }
-}
-
-const lostCodes: ReadonlySet<string> = new Set(["unavailable", "connection_lost"]);
-
-export function isLost(error: unknown): boolean {
-  return error instanceof Error && lostCodes.has((error as { readonly code?: string }).code ?? "");
+  const watch = (fromSequence: bigint | undefined) =>
+    client.processes.watchProcess(
+      { id, ...(fromSequence === undefined ? {} : { fromSequence }) },
+      { signal: run.signal },
+    );
+  for await (const event of follow(run, watch, ({ sequence }) => sequence, { isEndless: false })) yield plain(event);
 }
 
 /** What a program printed so far. */

@@ -1,9 +1,10 @@
 /** `troupe processes run`: a program from a file to its output, waited for, watched or left alone. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import { CliError, type ExitCode, exitCodes } from "./exit-codes.ts";
+import { isLost } from "./follow.ts";
 import { isObject, readDuration, readInput, readJson } from "./input.ts";
 import type { Item } from "./item.ts";
-import { eventLine, exitCodeOfRun, isLost, processEvents } from "./process-events.ts";
+import { eventLine, exitCodeOfRun, processEvents } from "./process-events.ts";
 import { Progress } from "./progress.ts";
 import type { Run } from "./run.ts";
 
@@ -42,11 +43,11 @@ export async function runProgram(run: Run, file: string): Promise<ExitCode> {
 }
 
 async function readRequest(run: Run, file: string, { env, envConfig, timeout, ref }: RunOptions) {
-  const config = envConfig === undefined ? {} : await readJson(run.io, envConfig, "--env-config");
-  if (!isObject(config)) throw new CliError(exitCodes.usage, "--env-config must be a JSON object");
+  const config = envConfig === undefined ? {} : await readJson(run.io, envConfig, "Option --env-config");
+  if (!isObject(config)) throw new CliError(exitCodes.usage, "Option --env-config must be a JSON object");
   const values = (env ?? []).map((pair) => {
     const at = pair.indexOf("=");
-    if (at < 1) throw new CliError(exitCodes.usage, "--env must be NAME=VALUE");
+    if (at < 1) throw new CliError(exitCodes.usage, "Option --env must be NAME=VALUE");
     return [pair.slice(0, at), pair.slice(at + 1)] as const;
   });
   const whole = { ...config, ...Object.fromEntries(values) };
@@ -58,7 +59,7 @@ async function readRequest(run: Run, file: string, { env, envConfig, timeout, re
       ? {}
       : timeout === "none"
         ? { noTimeout: true }
-        : { timeoutMs: readDuration(timeout, "--timeout") }),
+        : { timeoutMs: readDuration(timeout, "Option --timeout") }),
   };
 }
 

@@ -5,9 +5,13 @@
 import { Command, CommanderError } from "commander";
 import type { CliIo, Hosts } from "./cli-io.ts";
 import type { CommandAction, CommandGroup, Work } from "./command-action.ts";
+import { actorCommands } from "./commands/actors.ts";
 import { completionCommands } from "./commands/completion.ts";
+import { eventCommands } from "./commands/events.ts";
 import { logCommands } from "./commands/logs.ts";
+import { maintenanceCommands } from "./commands/maintenance.ts";
 import { moduleCommands } from "./commands/modules.ts";
+import { nodeCommands } from "./commands/node.ts";
 import { processCommands } from "./commands/processes.ts";
 import { registryCommands } from "./commands/registries.ts";
 import { serverCommands } from "./commands/server.ts";
@@ -23,7 +27,11 @@ const groups: readonly CommandGroup[] = [
   toolCommands,
   moduleCommands,
   registryCommands,
+  nodeCommands,
+  actorCommands,
   logCommands,
+  eventCommands,
+  maintenanceCommands,
 ];
 
 /** `words` are what follows `troupe`. Never rejects. Resolves with the exit code, when everything is written. */

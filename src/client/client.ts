@@ -7,7 +7,10 @@ import { Agent as TlsAgent } from "node:https";
 import type { SecureContextOptions } from "node:tls";
 import type { Client, Interceptor, Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { DiagnosticsService } from "../gen/troupe/v1/diagnostics_service_pb.ts";
+import { EventService } from "../gen/troupe/v1/event_service_pb.ts";
 import { LogService } from "../gen/troupe/v1/log_service_pb.ts";
+import { MaintenanceService } from "../gen/troupe/v1/maintenance_service_pb.ts";
 import { ModuleService } from "../gen/troupe/v1/module_service_pb.ts";
 import type { Process } from "../gen/troupe/v1/process_pb.ts";
 import { ProcessService } from "../gen/troupe/v1/process_service_pb.ts";
@@ -43,6 +46,9 @@ export interface TroupeClient {
   readonly registries: Client<typeof RegistryService>;
   readonly tools: Client<typeof ToolService>;
   readonly logs: Client<typeof LogService>;
+  readonly events: Client<typeof EventService>;
+  readonly diagnostics: Client<typeof DiagnosticsService>;
+  readonly maintenance: Client<typeof MaintenanceService>;
   /** Resolves with the process once it is idle. Rejects with TroupeError. */
   waitForProcess(id: bigint | number, options?: WaitOptions): Promise<Process>;
   /** Creates a process, waits for its end and reads its results. Rejects with TroupeError. */
@@ -67,6 +73,9 @@ export function createTroupeClient(options: TroupeClientOptions): TroupeClient {
     registries: serviceClient(RegistryService, transport),
     tools: serviceClient(ToolService, transport),
     logs: serviceClient(LogService, transport),
+    events: serviceClient(EventService, transport),
+    diagnostics: serviceClient(DiagnosticsService, transport),
+    maintenance: serviceClient(MaintenanceService, transport),
     waitForProcess: (id, waiting) => waitForProcess(processes, id, waiting),
     runProcess: (run) => runProcess(processes, run),
     close,

@@ -7,7 +7,6 @@ import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 
 const main = resolve(import.meta.dirname, "../../src/main.ts");
-const compileCache = resolve(import.meta.dirname, "../../node_modules/.cache/node-compile");
 const startMsMax = 60_000;
 
 export interface Answer {
@@ -95,8 +94,6 @@ function spawnServer(folder: string, settings: Readonly<Record<string, string>>)
   return spawn(process.execPath, [main], {
     env: {
       ...inherited,
-      // The suites start a server a few hundred times; a start that finds its code compiled takes a quarter less of the processor.
-      NODE_COMPILE_CACHE: compileCache,
       SERVICE_DATA_DIR: folder,
       SERVICE_HTTP_PORT: "0",
       SERVICE_GRPC_PORT: "0",

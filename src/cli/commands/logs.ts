@@ -1,19 +1,17 @@
 /** `troupe logs`: the server's log, the latest lines and what comes. A follower whose connection breaks goes on where it was. */
-import { setTimeout as sleep } from "node:timers/promises";
 import { Option } from "commander";
 import type { CommandGroup } from "../command-action.ts";
+import { follow as followed } from "../follow.ts";
 import { harmlessLine } from "../harmless.ts";
 import { readCount, readDuration, readId } from "../input.ts";
 import type { Item } from "../item.ts";
 import { pagesOf } from "../pages.ts";
-import { isLost } from "../process-events.ts";
 import type { Run } from "../run.ts";
 import { textOf } from "../table.ts";
 
 const levels = ["debug", "info", "warn", "error"] as const;
 const linesDefault = 100;
 const linesBeforeFollowing = 10;
-const retryMs = 1_000;
 
 interface LogOptions {
   readonly follow?: boolean;
@@ -50,7 +48,8 @@ export const logCommands: CommandGroup = (program, action) => {
 async function logs(run: Run): Promise<void> {
   const { follow, lines } = run.options as LogOptions;
   const filter = await readFilter(run);
-  const linesMax = lines === undefined ? (follow ? linesBeforeFollowing : linesDefault) : readCount(lines, "--lines");
+  const linesMax =
+    lines === undefined ? (follow ? linesBeforeFollowing : linesDefault) : readCount(lines, "Option --lines");
   const records: Item[] = [];
   const page = (request: object) => run.ask(({ logs }, calling) => logs.listLogs({ ...filter, ...request }, calling));
   for await (const items of pagesOf(page, linesMax)) records.push(...items);
@@ -68,25 +67,14 @@ async function logs(run: Run): Promise<void> {
 
 async function followLogs(run: Run, filter: object, lastSeq: number | undefined): Promise<void> {
   const { client, plain } = await run.session();
-  let last = lastSeq;
-  let isAway = false;
-  for (;;) {
-    const request = { ...filter, ...(last === undefined ? {} : { fromSequence: BigInt(last) }) };
-    try {
-      for await (const answer of client.logs.watchLogs(request, { signal: run.signal })) {
-        isAway = false;
-        const record = plain(answer).record as Item;
-        last = record.seq as number;
-        await print(run, record);
-      }
-      isAway = false; // it ended what it had to say, and says goodbye
-    } catch (error) {
-      if (!isLost(error)) throw error;
-      // The first try tells somebody who typed a wrong address; a follower who has seen the server waits for it.
-      if (!isAway) await run.out.note("The server is away; trying again until Ctrl-C");
-      isAway = true;
-    }
-    await sleep(retryMs, undefined, { signal: run.signal });
+  const watch = (fromSequence: bigint | undefined) =>
+    client.logs.watchLogs(
+      { ...filter, ...(fromSequence === undefined ? {} : { fromSequence }) },
+      { signal: run.signal },
+    );
+  const after = lastSeq === undefined ? undefined : BigInt(lastSeq);
+  for await (const message of followed(run, watch, ({ record }) => record?.seq, { after })) {
+    await print(run, plain(message).record as Item);
   }
 }
 
@@ -113,7 +101,7 @@ async function readFilter(run: Run): Promise<object> {
   const { timestamp } = await run.session();
   return {
     ...(level === undefined ? {} : { levelMin: LogLevel[level.toUpperCase() as keyof typeof LogLevel] }),
-    ...(since === undefined ? {} : { from: timestamp(new Date(Date.now() - readDuration(since, "--since"))) }),
+    ...(since === undefined ? {} : { from: timestamp(new Date(Date.now() - readDuration(since, "Option --since"))) }),
     ...(event === undefined ? {} : { event }),
     ...(query === undefined ? {} : { query }),
     ...(process === undefined ? {} : { processId: readId(process) }),

@@ -124,7 +124,7 @@ async function list(run: Run, words: readonly string[]): Promise<void> {
     ...(words.length === 0 ? {} : { query: words.join(" ") }),
     ...(type === undefined ? {} : { type: type === "adapter" ? ModuleType.ADAPTER : ModuleType.ENVIRONMENT }),
   };
-  const itemsMax = limit === undefined ? undefined : readCount(limit, "--limit");
+  const itemsMax = limit === undefined ? undefined : readCount(limit, "Option --limit");
   const page = (request: object) =>
     run.ask(({ modules }, calling) => modules.listModules({ ...filter, ...request }, calling));
   await run.out.list(columns, pagesOf(page, itemsMax));

@@ -1,10 +1,12 @@
 /** `troupe processes`: what runs and what ran. */
 import { Option } from "commander";
 import type { CommandGroup } from "../command-action.ts";
+import { CliError, exitCodes } from "../exit-codes.ts";
 import { readCount, readId } from "../input.ts";
 import { pagesOf } from "../pages.ts";
 import { followProcess, showLogs } from "../process-events.ts";
 import { runProgram } from "../process-run.ts";
+import { watchProcesses } from "../process-watch.ts";
 import type { Run } from "../run.ts";
 import type { Column } from "../table.ts";
 
@@ -29,6 +31,7 @@ export const processCommands: CommandGroup = (program, action) => {
     .addOption(new Option("--state <state>", "only in this state").choices(states))
     .addOption(new Option("--exit-state <state>", "only those that ended so").choices(exitStates))
     .option("--limit <count>", "at most so many")
+    .option("--watch", "and every change, until Ctrl-C")
     .action(action(list));
   processes
     .command("get <id>")
@@ -97,13 +100,16 @@ export const processCommands: CommandGroup = (program, action) => {
     );
 };
 
+interface ListOptions {
+  readonly ref?: string;
+  readonly state?: string;
+  readonly exitState?: string;
+  readonly limit?: string;
+  readonly watch?: boolean;
+}
+
 async function list(run: Run): Promise<void> {
-  const { ref, state, exitState, limit } = run.options as {
-    ref?: string;
-    state?: string;
-    exitState?: string;
-    limit?: string;
-  };
+  const { ref, state, exitState, limit, watch } = run.options as ListOptions;
   const { ProcessState, ProcessExitState } = await import("../../gen/troupe/v1/process_pb.ts");
   const filter = {
     ...(ref === undefined ? {} : { ref }),
@@ -112,7 +118,12 @@ async function list(run: Run): Promise<void> {
       ? {}
       : { exitState: ProcessExitState[exitState.toUpperCase() as keyof typeof ProcessExitState] }),
   };
-  const itemsMax = limit === undefined ? undefined : readCount(limit, "--limit");
+  if (watch === true) {
+    if (exitState !== undefined)
+      throw new CliError(exitCodes.usage, "Option --exit-state is not watched for: leave it out, or --watch");
+    return watchProcesses(run, filter, processColumns);
+  }
+  const itemsMax = limit === undefined ? undefined : readCount(limit, "Option --limit");
   const page = (request: object) =>
     run.ask(({ processes }, calling) => processes.listProcesses({ ...filter, ...request }, calling));
   await run.out.list(processColumns, pagesOf(page, itemsMax));
@@ -166,7 +177,7 @@ async function each(
 
 function waitOf(run: Run): { readonly wait?: number } {
   const { wait } = run.options as { wait?: string };
-  return wait === undefined ? {} : { wait: readCount(wait, "--wait") };
+  return wait === undefined ? {} : { wait: readCount(wait, "Option --wait") };
 }
 
 function collect(value: string, before: readonly string[] | undefined): readonly string[] {

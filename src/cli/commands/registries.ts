@@ -129,14 +129,14 @@ async function readAuth(run: Run) {
   if (authKeyFile !== undefined)
     return { type: "apiKey", apiKey: await readSecret(run.io, authKeyFile, "The API key") };
   if (clientId === undefined && clientSecretFile === undefined) return undefined;
-  if (clientId === undefined) throw new CliError(exitCodes.usage, "--client-secret-file goes with --client-id");
+  if (clientId === undefined) throw new CliError(exitCodes.usage, "Option --client-secret-file goes with --client-id");
   const clientSecret = await readSecret(run.io, clientSecretFile, "The client's secret");
   return { type: "oauth2", clientId, clientSecret, scopes: [...(scope ?? [])] };
 }
 
 async function list(run: Run): Promise<void> {
   const { limit } = run.options as { limit?: string };
-  const itemsMax = limit === undefined ? undefined : readCount(limit, "--limit");
+  const itemsMax = limit === undefined ? undefined : readCount(limit, "Option --limit");
   const page = (request: object) => run.ask(({ registries }, calling) => registries.listRegistries(request, calling));
   await run.out.list(columns, pagesOf(page, itemsMax));
 }
@@ -155,7 +155,7 @@ async function add(run: Run, baseUrl: string): Promise<void> {
 
 async function browse(run: Run, id: string, words: readonly string[]): Promise<void> {
   const { modules, kind, limit } = run.options as { modules?: boolean; kind?: string; limit?: string };
-  const itemsMax = limit === undefined ? undefined : readCount(limit, "--limit");
+  const itemsMax = limit === undefined ? undefined : readCount(limit, "Option --limit");
   const filter = { id, ...(words.length === 0 ? {} : { query: words.join(" ") }) };
   const page = (request: object) =>
     modules === true

@@ -52,7 +52,9 @@ export function serverCommands(program: Command, action: CommandAction, hosts: H
     );
 }
 
-async function mcp({ options, io }: Run): Promise<ExitCode> {
+async function mcp({ options, io, signal }: Run): Promise<ExitCode> {
+  // It ends with its stdin, and with Ctrl-C as if that had ended.
+  signal.addEventListener("abort", () => io.stdin.destroy(), { once: true });
   const { url, keyFile } = options as { url?: string; keyFile?: string };
   const args = [
     ...(url === undefined ? [] : ["--url", url]),

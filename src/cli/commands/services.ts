@@ -104,7 +104,7 @@ export const serviceCommands: CommandGroup = (program, action) => {
 async function list(run: Run, words: readonly string[]): Promise<void> {
   const { limit } = run.options as { limit?: string };
   const query = words.length === 0 ? {} : { query: words.join(" ") };
-  const itemsMax = limit === undefined ? undefined : readCount(limit, "--limit");
+  const itemsMax = limit === undefined ? undefined : readCount(limit, "Option --limit");
   const page = (request: object) =>
     run.ask(({ services }, calling) => services.listServices({ ...query, ...request }, calling));
   await run.out.list(columns, pagesOf(page, itemsMax));

@@ -78,7 +78,7 @@ export async function listTools(
   itemsMaxDefault?: number,
 ): Promise<void> {
   const { limit } = run.options as { limit?: string };
-  const itemsMax = limit === undefined ? itemsMaxDefault : readCount(limit, "--limit");
+  const itemsMax = limit === undefined ? itemsMaxDefault : readCount(limit, "Option --limit");
   const page = (request: object) =>
     run.ask(({ tools }, calling) => tools.listTools({ ...filter, ...request }, calling));
   await run.out.list(columns, pagesOf(page, itemsMax));
@@ -96,7 +96,7 @@ async function docs(run: Run, name: string | undefined): Promise<void> {
 async function call(run: Run, name: string): Promise<void> {
   const tool = toolOf(name);
   const { params } = run.options as { params?: string };
-  const given = params === undefined ? undefined : await readJson(run.io, params, "--params");
+  const given = params === undefined ? undefined : await readJson(run.io, params, "Option --params");
   const { value } = await run.session();
   const parameters = given === undefined ? {} : { parameters: value(given) };
   const answer = await run.askLong(`Calling "${name}"`, ({ tools }, calling) =>

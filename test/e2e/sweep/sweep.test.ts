@@ -14,7 +14,7 @@ import { inLanes } from "../../../src/packages/lanes.ts";
 import { newFolder, removeFolder, type Server, startServer } from "../server.ts";
 import { type ServerWatch, watchServer } from "./server-watch.ts";
 
-const modules = Number(process.env.TROUPE_SWEEP_MODULES ?? 12);
+const modules = Number(process.env.TROUPE_SWEEP_MODULES ?? 8);
 const failing = Number(process.env.TROUPE_SWEEP_FAILING ?? 2);
 const lanes = 8;
 /** From the start of the server: by then it has looked at all modules. */

@@ -1,0 +1,184 @@
+/** What is typed: help, faults and exit codes, completion. No server is needed, and none is loaded. */
+import { execFile, execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, describe, expect, it } from "vitest";
+import { exitCodeMeanings, exitCodes } from "../../src/cli/exit-codes.ts";
+import { runInProcess } from "./run-in-process.ts";
+
+const root = resolve(import.meta.dirname, "../..");
+const folder = mkdtempSync(join(tmpdir(), "troupe-usage-"));
+const run = promisify(execFile);
+
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** Nothing listens there. */
+const nowhere = { TROUPE_SERVER: "127.0.0.1:1" };
+
+describe("exit codes", () => {
+  it("are told by --help, all of them, and by the README in the same words", async () => {
+    const { stdout, exitCode } = await runInProcess(["--help"]);
+    const readme = readFileSync(join(root, "README.md"), "utf8");
+    expect(exitCode).toBe(0);
+    expect(exitCodeMeanings.map(([code]) => code).sort()).toEqual(Object.values(exitCodes).sort());
+    for (const [code, meaning] of exitCodeMeanings) {
+      expect(stdout).toMatch(new RegExp(`^ +${code}  ${meaning}$`, "m"));
+      expect(readme).toContain(`| ${code} | ${meaning} |`);
+    }
+  });
+
+  it.each<[string, string[], number]>([
+    ["an unknown command", ["proceses"], 64],
+    ["an unknown subcommand", ["processes", "lst"], 64],
+    ["a group without a subcommand", ["processes"], 64],
+    ["an unknown option", ["status", "--verbose"], 64],
+    ["a word too few", ["processes", "get"], 64],
+    ["a word too many", ["status", "now"], 64],
+    ["an id that is none", ["processes", "get", "first"], 64],
+    ["a state that is none", ["processes", "list", "--state", "tired"], 64],
+    ["a count that is none", ["processes", "list", "--limit", "0"], 64],
+    ["a duration that is none", ["logs", "--since", "soon"], 64],
+    ["a tool without a service", ["tools", "docs", "listPets"], 64],
+    ["an actor without a kind", ["actors", "get", "42"], 64],
+    ["parameters that are no JSON", ["tools", "call", "a.b", "--params", "{"], 64],
+    ["a service from nowhere", ["services", "add"], 64],
+    ["a service from two places", ["services", "add", "http://127.0.0.1:1/", "--file", "x"], 64],
+    ["a module from nowhere", ["modules", "install"], 64],
+    ["two ways to run", ["processes", "run", "-", "--watch", "--detach"], 64],
+    ["a value of env without a name", ["processes", "run", "-", "--env", "=x"], 64],
+    ["two things to verify", ["verify", "--backup", "x", "--data-dir", "y"], 64],
+    ["a program that is not there", ["processes", "run", "/nowhere/program.ts"], 66],
+    ["parameters that are not there", ["tools", "call", "a.b", "--params", "@/nowhere"], 66],
+    ["no server", ["status"], 69],
+    ["no server to follow", ["logs", "--follow"], 69],
+    ["an address that is none", ["status", "--server", "ftp://host"], 78],
+    ["an address with credentials", ["status", "--server", "http://user:SECRET@127.0.0.1:1"], 78],
+    ["a key file that is not there", ["status", "--key-file", "/nowhere/key"], 78],
+    ["a certificate without its key", ["status", "--tls-cert", join(root, "package.json")], 78],
+    [
+      "a certificate for plain http",
+      ["status", "--server", "http://127.0.0.1:1", "--tls-ca", join(root, "package.json")],
+      78,
+    ],
+    ["a backup that is none", ["verify", "--backup", join(root, "package.json")], 65],
+    ["a backup that is not there", ["restore", "/nowhere/backup"], 74],
+    ["a data folder without a store", ["verify", "--data-dir", "/nowhere"], 65],
+    ["a module type that is none", ["module", "new", "mine", "--type", "plugin"], 64],
+    ["a shell that is none", ["completion", "csh"], 64],
+  ])("tells %s", async (_what, words, exitCode) => {
+    const ran = await runInProcess(words, { environment: nowhere, stdin: "" });
+    expect(ran).toMatchObject({ exitCode, stdout: "" });
+    expect(ran.stderr).toMatch(/^[A-Z"]/);
+    expect(ran.stderr).not.toMatch(/SECRET|\n +at /);
+  });
+
+  it("are 78 for a key that is none, which is not repeated", async () => {
+    const environment = { ...nowhere, TROUPE_API_KEY: "SECRET key" };
+    const { exitCode, stderr } = await runInProcess(["status"], { environment });
+    expect({ exitCode, stderr }).toEqual({
+      exitCode: 78,
+      stderr: "The API key must be printable ASCII without spaces\n",
+    });
+  });
+});
+
+describe("a secret", () => {
+  it("that is typed as a word is refused and not repeated", async () => {
+    const ran = await runInProcess(["services", "secrets", "set", "petstore", "petKey", "SECRET"], {
+      environment: nowhere,
+    });
+    expect(ran.exitCode).toBe(64);
+    expect(ran.stderr).toContain("Too many arguments");
+    expect(ran.stderr).not.toContain("SECRET");
+  });
+
+  it("that is empty is refused", async () => {
+    const ran = await runInProcess(["services", "secrets", "set", "petstore", "petKey"], {
+      environment: nowhere,
+      stdin: "\n",
+    });
+    expect(ran).toMatchObject({ exitCode: 65, stderr: 'Secret "petKey" is empty\n' });
+  });
+});
+
+describe("a server that is not there", () => {
+  it("is named in one sentence with the code", async () => {
+    const { stderr } = await runInProcess(["status"], { environment: nowhere });
+    expect(stderr).toBe(
+      'Cannot reach the server at "http://127.0.0.1:1": nothing listens there; is it running? (unavailable)\n',
+    );
+  });
+
+  it("and is no Troupe either is told apart", async () => {
+    const other = createServer((socket) => socket.end("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi"));
+    const port = await new Promise<number>((done) => {
+      other.listen(0, "127.0.0.1", () => done((other.address() as { port: number }).port));
+    });
+    const ran = await runInProcess(["status", "--server", `127.0.0.1:${port}`]);
+    other.close();
+    expect(ran.exitCode).toBe(69);
+    expect(ran.stderr).toMatch(
+      /^The server at "http:\/\/127\.0\.0\.1:\d+" does not answer as Troupe does: .*\(unknown\)\n$/,
+    );
+  });
+});
+
+describe("--help", () => {
+  it("of each command says what it does and what it takes", async () => {
+    const commands = await commandPaths();
+    expect(commands.length).toBeGreaterThan(60);
+    for (const path of commands) {
+      const { exitCode, stdout, stderr } = await runInProcess([...path.split(" "), "--help"]);
+      expect({ path, exitCode, stderr }).toEqual({ path, exitCode: 0, stderr: "" });
+      expect(stdout).toContain(`Usage: troupe ${path}`);
+      expect(stdout.split("\n")[2], path).toMatch(/\w{3}/);
+    }
+  });
+});
+
+describe("completion", () => {
+  it.each([
+    ["troupe pro", ["processes"]],
+    ["troupe processes l", ["list", "logs"]],
+    ["troupe --json services config s", ["schema", "set"]],
+    ["troupe processes list --st", ["--state"]],
+    ["troupe processes list --state r", ["running"]],
+    ["troupe status --key", ["--key-file"]],
+  ])("of bash finds what follows %j", async (line, expected) => {
+    const script = join(folder, "completion.bash");
+    writeFileSync(script, (await runInProcess(["completion", "bash"])).stdout);
+    const words = line.split(" ");
+    const ask = `source '${script}'; COMP_WORDS=(${words.join(" ")}); COMP_CWORD=${words.length - 1}; _troupe; printf '%s\\n' "\${COMPREPLY[@]}"`;
+    const { stdout } = await run("bash", ["--norc", "-c", ask]);
+    expect(stdout.trim().split("\n").sort()).toEqual(expected);
+  });
+
+  it.each(["zsh", "fish"])(
+    "of %s names every command, and is read by the shell where it is installed",
+    async (shell) => {
+      const { stdout } = await runInProcess(["completion", shell]);
+      for (const path of await commandPaths()) expect(stdout).toContain(`'${path}'`);
+      const script = join(folder, `completion.${shell}`);
+      writeFileSync(script, stdout);
+      if (isInstalled(shell)) await run(shell, ["-n", script]);
+    },
+  );
+});
+
+function isInstalled(shell: string): boolean {
+  try {
+    execFileSync("sh", ["-c", `command -v ${shell}`]);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function commandPaths(): Promise<readonly string[]> {
+  const { stdout } = await runInProcess(["completion", "fish"]);
+  const paths = /contains -- \$next (.*); and/.exec(stdout)?.[1] ?? "";
+  return [...paths.matchAll(/'([^']+)'/g)].map((match) => match[1] ?? "");
+}
