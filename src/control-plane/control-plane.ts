@@ -87,6 +87,8 @@ export async function openControlPlane(options: ControlPlaneOptions): Promise<Co
   };
   const router = createConnectRouter({
     acceptCompression: [compressionGzip],
+    // Answers go as they are: most callers are near, and zlib was the largest cost of streams and backups.
+    compressMinBytes: rpcAnswerBytesMax,
     readMaxBytes: bodyBytesMax,
     writeMaxBytes: rpcAnswerBytesMax,
     binaryOptions: { recursionLimit: rpcRecursionMax },

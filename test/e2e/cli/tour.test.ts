@@ -22,7 +22,10 @@ beforeAll(async () => {
     startDevRegistry(),
     mkdtemp(join(tmpdir(), "troupe-tour-")),
   ]);
-  await writeFile(join(folder, "hello.ts"), "const name: string = env.name ?? 'you';\nconsole.log('thinking');\nreturn { hello: name };\n");
+  await writeFile(
+    join(folder, "hello.ts"),
+    "const name: string = env.name ?? 'you';\nconsole.log('thinking');\nreturn { hello: name };\n",
+  );
   await writeFile(join(folder, "pet.key"), "CANARY-key\n");
   process.chdir(folder);
 });
@@ -37,7 +40,7 @@ afterAll(async () => {
 
 /** What each line has to print, by its beginning. */
 const printed: Readonly<Record<string, RegExp>> = {
-  "status": /^ready +yes$/m,
+  status: /^ready +yes$/m,
   "processes run hello.ts --env": /^\{\n {2}"hello": "Olga"\n\}\n$/,
   "processes run hello.ts --watch": /"hello": "you"/,
   "processes list": /^ID +STATE.*\n +2 +idle +success .*\n +1 +idle +success /,
@@ -54,12 +57,12 @@ const printed: Readonly<Record<string, RegExp>> = {
   "modules install": /^Module "csv-table" 1\.\d+\.\d+ is installed/,
   "modules enable": /^Module "csv-table" is enabled\n$/,
   "modules list": /^\[\n {2}\{.*"id":"csv-table"/,
-  "logs": / WARN /,
-  "diagnostics": /^ACTORS/m,
+  logs: / WARN /,
+  diagnostics: /^ACTORS/m,
   "actors list": /^$/,
-  "backup": /^"monday\.troupe" has everything/,
-  "verify": /is a whole backup/,
-  "restore": /^"restored" is as it was/,
+  backup: /^"monday\.troupe" has everything/,
+  verify: /is a whole backup/,
+  restore: /^"restored" is as it was/,
 };
 
 it("works as the README says", async () => {
@@ -100,7 +103,9 @@ async function tourLines(): Promise<readonly string[]> {
 
 /** As a shell would: words, quotes, a comment, and what stdin is read from. */
 function split(line: string): { readonly words: readonly string[]; readonly stdin?: string } {
-  const [name, ...words] = [...line.replace(/ +# .*$/, "").matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare ?? "");
+  const [name, ...words] = [...line.replace(/ +# .*$/, "").matchAll(/'([^']*)'|(\S+)/g)].map(
+    ([, quoted, bare]) => quoted ?? bare ?? "",
+  );
   if (name !== "troupe") throw new Error(`The line "${line}" does not begin with troupe`);
   const at = words.indexOf("<");
   return at === -1 ? { words } : { words: words.slice(0, at), stdin: words[at + 1] ?? "" };
