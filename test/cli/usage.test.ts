@@ -1,9 +1,9 @@
 /** What is typed: help, faults and exit codes, completion. No server is needed, and none is loaded. */
 import { execFile, execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { dirname, join, relative, resolve } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, describe, expect, it } from "vitest";
 import { exitCodeMeanings, exitCodes } from "../../src/cli/exit-codes.ts";
@@ -82,6 +82,15 @@ describe("exit codes", () => {
       exitCode: 78,
       stderr: "The API key must be printable ASCII without spaces\n",
     });
+  });
+});
+
+describe("what is loaded", () => {
+  it("at the start of a command is the command line alone, and with the first call the client", () => {
+    const folders = (from: string) =>
+      new Set(staticImports(from).map((file) => relative(join(root, "src"), file).split("/")[0]));
+    expect([...folders("src/main.ts")].sort()).toEqual(["cli", "limits.ts", "main.ts"]);
+    expect([...folders("src/cli/session.ts")].sort()).toEqual(["cli", "client", "gen"]);
   });
 });
 
@@ -168,6 +177,19 @@ describe("completion", () => {
   );
 });
 
+/** Own files that are there before the first line runs. */
+function staticImports(from: string): readonly string[] {
+  const found = new Set<string>();
+  const visit = (file: string): void => {
+    if (found.has(file)) return;
+    found.add(file);
+    const written = /^\s*(?:import|export)\s+(?!type\s)(?:[^"'`;]*?\sfrom\s+)?"(\.[^"]+)"/gm;
+    for (const [, to = ""] of readFileSync(file, "utf8").matchAll(written)) visit(resolve(dirname(file), to));
+  };
+  visit(join(root, from));
+  return [...found];
+}
+
 function isInstalled(shell: string): boolean {
   try {
     execFileSync("sh", ["-c", `command -v ${shell}`]);
@@ -176,6 +198,21 @@ function isInstalled(shell: string): boolean {
     return false;
   }
 }
+
+describe("every command", () => {
+  it("that there is has a test that runs it", async () => {
+    const suites = ["test/cli/*.test.ts", "test/e2e/cli/*.test.ts", "test/e2e/mcp.test.ts"];
+    const texts = globSync(suites, { cwd: root }).map((file) =>
+      readFileSync(join(root, file), "utf8").replace(/",\s*"/g, " "),
+    );
+    const paths = await commandPaths();
+    // test/e2e/server.ts starts `serve`, by no word of its own.
+    const leaves = paths.filter((path) => path !== "serve" && !paths.some((other) => other.startsWith(`${path} `)));
+    expect(leaves.length).toBeGreaterThan(60);
+    const untested = leaves.filter((leaf) => !texts.some((text) => new RegExp(`["\`]${leaf}[ "\`]`).test(text)));
+    expect(untested).toEqual([]);
+  });
+});
 
 async function commandPaths(): Promise<readonly string[]> {
   const { stdout } = await runInProcess(["completion", "fish"]);

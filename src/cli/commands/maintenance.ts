@@ -87,7 +87,7 @@ async function restore(run: Run, file: string): Promise<void> {
   );
   if (keys.length > 0 && !run.out.isJson) {
     await run.out.note(
-      `Its secrets need the ${countText(keys.length, "key", "keys")} ${keys.join(", ")}: SERVICE_SECRETS_KEY, or secrets.key in the folder`,
+      `Its secrets need the ${keys.length === 1 ? "key" : "keys"} ${keys.join(", ")}: SERVICE_SECRETS_KEY, or secrets.key in the folder`,
     );
   }
 }

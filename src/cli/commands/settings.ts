@@ -79,7 +79,7 @@ function secretsCommands(secrets: Command, action: CommandAction, calls: Setting
       action(async (run: Run, id: string) => {
         const answer = await run.ask((client, calling) => calls.getSecrets(client, id, calling));
         if (run.out.isJson) return run.out.json(answer);
-        for (const name of answer.present as readonly string[]) await run.out.text(`${name}\n`);
+        for (const pointer of answer.present as readonly string[]) await run.out.text(`${nameOf(pointer)}\n`);
         await noteOutdated(run, answer);
       }),
     );
@@ -108,7 +108,7 @@ function secretsCommands(secrets: Command, action: CommandAction, calls: Setting
     .description("remove one")
     .action(
       action((run: Run, id: string, name: string) =>
-        patchSecrets(run, calls, id, { op: "remove", path: pointerOf(name) }, `Secret "${name}" is removed`),
+        patchSecrets(run, calls, id, { op: "remove", path: pointerOf(name) }, `Secret "${name}" is not set any more`),
       ),
     );
 }
@@ -133,12 +133,19 @@ async function patchSecrets(
 
 async function noteOutdated(run: Run, answer: Item): Promise<void> {
   const outdated = (answer.outdated ?? []) as readonly string[];
-  if (outdated.length > 0) await run.out.note(`No longer known to the schema: ${outdated.join(", ")}`);
+  if (outdated.length > 0) await run.out.note(`No longer known to the schema: ${outdated.map(nameOf).join(", ")}`);
 }
 
 /** RFC 6901. */
 function pointerOf(name: string): string {
   return name.startsWith("/") ? name : `/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
+}
+
+/** As it is typed: only what is further down needs a pointer. */
+function nameOf(pointer: string): string {
+  const [, first, ...deeper] = pointer.split("/");
+  if (first === undefined || first === "" || deeper.length > 0) return pointer;
+  return first.replaceAll("~1", "/").replaceAll("~0", "~");
 }
 
 function jsonOrText(text: string): unknown {

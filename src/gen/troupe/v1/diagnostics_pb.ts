@@ -58,7 +58,7 @@ export type NodeStatus = Message<"troupe.v1.NodeStatus"> & {
   uptimeSeconds: bigint;
 
   /**
-   * It takes calls; what its health service and `/health/ready` say.
+   * It takes calls; what its health service and `/readyz` say.
    *
    * @generated from field: bool ready = 6;
    */
