@@ -96,7 +96,8 @@ export async function openControlPlane(options: ControlPlaneOptions): Promise<Co
     requestGate: admissionGate(admission),
   });
   const openStreams = new OpenStreams(clock, options.streamsMax);
-  addRpcs(router, { services, operations, streams, openStreams, clock, log, metrics, tracing });
+  const unary = unaryRpcs(services, operations, { clock, log, metrics, tracing });
+  addRpcs(router, { services, unary, streams, openStreams, clock, log, metrics, tracing });
   addHealth(router, { services: listed, readiness, closing: closing.signal });
   addReflection(router, listed, closing.signal);
   const server = await listenForRpcs({
@@ -105,7 +106,7 @@ export async function openControlPlane(options: ControlPlaneOptions): Promise<Co
     tls: options.tls,
     clock,
     stream: unaryGrpc({
-      rpcs: unaryRpcs(services, operations, { clock, log, metrics, tracing }),
+      rpcs: unary,
       mutualTls,
       clock,
       log,

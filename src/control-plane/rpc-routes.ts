@@ -17,23 +17,20 @@ import type { UnaryRpc } from "./unary-grpc.ts";
 
 export interface RpcRoutesOptions extends WatchOptions {
   readonly services: readonly DescService[];
-  readonly operations: readonly RpcOperation[];
+  /** What rows serve with one message for another; the short way answers from the same. */
+  readonly unary: ReadonlyMap<string, UnaryRpc>;
   readonly streams?: readonly RpcStream[] | undefined;
   readonly openStreams: OpenStreams;
 }
 
 export function addRpcs(router: ConnectRouter, options: RpcRoutesOptions): void {
-  const rows = new Map(options.operations.map((row) => [rowKey(row.rpcService, row.name), row]));
   const streams = new Map(options.streams?.map((row) => [rowKey(row.rpcService, row.name), row]));
-  for (const service of options.services) {
-    for (const method of service.methods) {
-      const key = rowKey(service.name, method.localName);
-      const row = rows.get(key);
-      const stream = streams.get(key);
-      if (row !== undefined) router.rpc(method, serveRow(row, method, options));
-      else if (stream !== undefined) router.rpc(method, serveStream(stream, method, options));
-      else router.rpc(method, unimplemented(method));
-    }
+  for (const method of options.services.flatMap((service) => service.methods)) {
+    const unary = options.unary.get(pathOf(method));
+    const stream = streams.get(rowKey(method.parent.name, method.localName));
+    if (unary !== undefined) router.rpc(method, serveUnary(unary));
+    else if (stream !== undefined) router.rpc(method, serveStream(stream, method, options));
+    else router.rpc(method, unimplemented(method));
   }
 }
 
@@ -48,7 +45,7 @@ export function unaryRpcs(
   for (const method of services.flatMap((service) => service.methods)) {
     const row = rows.get(rowKey(method.parent.name, method.localName));
     if (row === undefined) continue;
-    rpcs.set(`/${method.parent.typeName}/${method.name}`, { method, answer: rowServer(row, method, options) });
+    rpcs.set(pathOf(method), { method, answer: rowServer(row, method, options) });
   }
   return rpcs;
 }
@@ -66,6 +63,10 @@ export function rpcsWithoutRow(
   );
 }
 
+function pathOf(method: DescMethod): string {
+  return `/${method.parent.typeName}/${method.name}`;
+}
+
 function rowKey(service: string, operation: string): string {
   return `${service}/${operation}`;
 }
@@ -77,11 +78,10 @@ function unimplemented(method: DescMethod): MethodImpl<DescMethod> {
   return refuse as unknown as MethodImpl<DescMethod>;
 }
 
-function serveRow(row: RpcOperation, method: DescMethod, options: WatchOptions): MethodImpl<DescMethod> {
-  const answer = rowServer(row, method, options);
+function serveUnary({ method, answer }: UnaryRpc): MethodImpl<DescMethod> {
   const serve = async (message: Message, context: HandlerContext) => {
     try {
-      const watchCaller = (call: Call) => watchClient(context.signal, row.name, call);
+      const watchCaller = (call: Call) => watchClient(context.signal, method.localName, call);
       return await answer({ message, arrival: arrivedOn(context), leftMs: context.timeoutMs(), watchCaller });
     } catch (error) {
       throw toConnectError(error as Failure);
