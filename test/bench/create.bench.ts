@@ -5,9 +5,8 @@
  * Both are durable when they answer. The product checks the key and the body, counts against limits, keeps its metrics, and stores a
  * record, its index entries and the program in one commit. Not measured: running it, TLS.
  */
-import { cpuMs } from "./cpu-time.ts";
-import { startLoad } from "./load.ts";
-import { inRounds, quartilesText, report, type Sample } from "./measure.ts";
+import { type LoadSample, measureLoad, startLoad } from "./load.ts";
+import { inRounds, quartilesText, report } from "./measure.ts";
 import { type ServerProcess, startProcess, startTroupe } from "./server-process.ts";
 
 const connections = 32;
@@ -50,9 +49,8 @@ report(
   [{ what: "Creations, rate, ratio to bare fastify + one synced put", atLeast: 0.5, measured: rows[0]!.ratio }],
 );
 
-async function create(server: ServerProcess): Promise<Sample<"perSecond" | "p50Ms" | "p99Ms" | "cpuUs">> {
-  const before = cpuMs(server.pid);
-  const { requestsPerSecond, p50Ms, p99Ms } = await load.run({
+function create(server: ServerProcess): Promise<LoadSample> {
+  return measureLoad(load, server, {
     url: `${server.http}/processes`,
     method: "POST",
     headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
@@ -60,6 +58,4 @@ async function create(server: ServerProcess): Promise<Sample<"perSecond" | "p50M
     connections,
     requests,
   });
-  const cpuUs = ((cpuMs(server.pid) - before) * 1_000) / requests;
-  return { perSecond: requestsPerSecond, p50Ms, p99Ms, cpuUs };
 }

@@ -5,6 +5,9 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
+import { cpuMs } from "./cpu-time.ts";
+import type { Sample } from "./measure.ts";
+import type { ServerProcess } from "./server-process.ts";
 
 export interface LoadOrder {
   readonly url: string;
@@ -27,6 +30,16 @@ export interface Load {
   /** Rejects when an answer was not 2xx or a request failed: a fast error is no result. */
   run(order: LoadOrder): Promise<LoadResult>;
   stop(): Promise<void>;
+}
+
+export type LoadSample = Sample<"perSecond" | "p50Ms" | "p99Ms" | "cpuUs">;
+
+/** With the processor time that each request took of the server. */
+export async function measureLoad(load: Load, server: ServerProcess, order: LoadOrder): Promise<LoadSample> {
+  const before = cpuMs(server.pid);
+  const { requestsPerSecond, p50Ms, p99Ms } = await load.run(order);
+  const cpuUs = ((cpuMs(server.pid) - before) * 1_000) / order.requests;
+  return { perSecond: requestsPerSecond, p50Ms, p99Ms, cpuUs };
 }
 
 type Reply = LoadResult | { readonly error: string };

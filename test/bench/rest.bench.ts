@@ -5,9 +5,8 @@
  * to LevelDB). The product asks for a key, counts against limits, and keeps its metrics. Not measured: TLS, large answers, the
  * control plane.
  */
-import { cpuMs } from "./cpu-time.ts";
-import { startLoad } from "./load.ts";
-import { inRounds, quartilesText, report, type Sample } from "./measure.ts";
+import { type LoadSample, measureLoad, startLoad } from "./load.ts";
+import { inRounds, quartilesText, report } from "./measure.ts";
 import { type ServerProcess, startProcess, startTroupe } from "./server-process.ts";
 
 const connections = 32;
@@ -69,16 +68,8 @@ report(
   ],
 );
 
-async function read(server: ServerProcess, url: string): Promise<Sample<"perSecond" | "p50Ms" | "p99Ms" | "cpuUs">> {
-  const before = cpuMs(server.pid);
-  const { requestsPerSecond, p50Ms, p99Ms } = await load.run({
-    url,
-    headers: { authorization },
-    connections,
-    requests,
-  });
-  const cpuUs = ((cpuMs(server.pid) - before) * 1_000) / requests;
-  return { perSecond: requestsPerSecond, p50Ms, p99Ms, cpuUs };
+function read(server: ServerProcess, url: string): Promise<LoadSample> {
+  return measureLoad(load, server, { url, headers: { authorization }, connections, requests });
 }
 
 async function createProcess(server: ServerProcess): Promise<number> {
