@@ -621,5 +621,7 @@ export const certificateDaysMax = 3_650;
 /** Names in one server certificate, and clients made at once: a key takes a tenth of a second. */
 export const certificateNamesMax = 100;
 
-/** A large answer over gRPC that its caller has not taken by then is given up: its bytes are in memory meanwhile. */
+/** A large answer that its caller has not taken by then is given up: its bytes are in memory meanwhile. */
 export const answerTakenMs = 30_000;
+/** Who leaves more than this untaken gets no further call in: enough for some slow downloads at once. */
+export const untakenAnswerBytesMax = 32 * 1024 * 1024;

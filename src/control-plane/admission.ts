@@ -11,6 +11,7 @@ import { asFailure } from "../operations/call.ts";
 import type { ClientAddress } from "../operations/client-address.ts";
 import type { Caller } from "../operations/operation.ts";
 import { quotaHeaders, type RouteLimit } from "../operations/rate-limits.ts";
+import type { UntakenAnswers } from "../operations/untaken-answers.ts";
 import type { Log } from "../ports/log.ts";
 import type { FaceMetrics } from "../ports/metrics.ts";
 import type { Tracing } from "../ports/tracing.ts";
@@ -27,6 +28,7 @@ export interface AdmissionOptions {
   readonly clientAddress: ClientAddress;
   /** Of an rpc, as `troupe.v1.ProcessService/GetProcess`; absent: nothing is limited. */
   readonly limitOf: ((rpc: string) => RouteLimit) | undefined;
+  readonly untakenAnswers: UntakenAnswers;
   readonly log: Log;
   readonly metrics?: FaceMetrics | undefined;
   readonly tracing?: Tracing | undefined;
@@ -88,8 +90,11 @@ function admit(options: AdmissionOptions, method: DescMethod, arrival: Arrival, 
   }
   if (options.isClosing() && !isOpen) throw new Failure("unavailable", "The server is shutting down");
   const caller = isOpen ? undefined : callerOf(options, arrival, address);
-  const window = limit?.admit(caller === undefined || caller.isAnonymous === true ? address : caller.name);
+  const countedAs = caller === undefined || caller.isAnonymous === true ? address : caller.name;
+  const window = limit?.admit(countedAs);
   if (window !== undefined) tellQuota(tell, window);
+  if (!isProbe) options.untakenAnswers.admit(countedAs);
+  arrival.countedAs = countedAs;
   return caller;
 }
 

@@ -18,6 +18,8 @@ export interface Arrival {
   header(name: string): string | undefined;
   /** Set by admission. */
   caller: Caller | undefined;
+  /** Under which name its requests are counted; set by admission. */
+  countedAs: string;
 }
 
 export type NodeRequest = IncomingMessage | Http2ServerRequest;
@@ -45,6 +47,7 @@ export function newArrival(
     host: authorityOf(headers),
     header: (name) => joined(headers[name]),
     caller: undefined,
+    countedAs: "",
   };
 }
 

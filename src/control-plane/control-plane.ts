@@ -17,6 +17,7 @@ import { clientAddresses } from "../operations/client-address.ts";
 import { OpenStreams } from "../operations/open-streams.ts";
 import type { Operation, RpcOperation, RpcStream, StreamOperation } from "../operations/operation.ts";
 import type { RateLimits, RouteLimit } from "../operations/rate-limits.ts";
+import { UntakenAnswers } from "../operations/untaken-answers.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
 import type { FaceMetrics } from "../ports/metrics.ts";
@@ -75,7 +76,9 @@ export async function openControlPlane(options: ControlPlaneOptions): Promise<Co
     allowedHosts: options.allowedHosts,
     corsOrigins: options.corsOrigins,
   });
+  const untakenAnswers = new UntakenAnswers(clock);
   const admission: AdmissionOptions = {
+    untakenAnswers,
     authentication,
     origins,
     clientAddress: clientAddresses(options.trustedProxies ?? []),
@@ -108,6 +111,7 @@ export async function openControlPlane(options: ControlPlaneOptions): Promise<Co
     stream: unaryGrpc({
       rpcs: unary,
       mutualTls,
+      untakenAnswers,
       clock,
       log,
       admit: (method, arrival, tell) => admitRpc(admission, method, arrival, tell),
@@ -116,6 +120,7 @@ export async function openControlPlane(options: ControlPlaneOptions): Promise<Co
       handlers: router.handlers,
       origins,
       mutualTls,
+      untakenAnswers,
       clock,
       log,
       closing: closing.signal,

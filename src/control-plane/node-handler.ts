@@ -4,25 +4,30 @@
  * without a usable authority, with a timeout that overflows a timer, and with a body that never ends.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Http2ServerResponse } from "node:http2";
-import { Code, ConnectError, cors, createContextValues } from "@connectrpc/connect";
+import http2, { type Http2ServerResponse } from "node:http2";
+import { cors, createContextValues } from "@connectrpc/connect";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
+import { errorToJson } from "@connectrpc/connect/protocol-connect";
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
+import { Failure } from "../errors/failure.ts";
 import { requestReceiveMs } from "../limits.ts";
 import type { OriginRules } from "../operations/authentication.ts";
+import type { UntakenAnswers } from "../operations/untaken-answers.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
 import type { FaceMetrics } from "../ports/metrics.ts";
 import { arrivalKey } from "./admission.ts";
 import { arrivalOf, authorityOf, isUsableAuthority, type NodeRequest } from "./arrival.ts";
-import { encodeGrpcMessage, grpcMessageHeader, plainGrpcMessage } from "./grpc-message.ts";
+import { toConnectError } from "./connect-error.ts";
 import { grpcTimeoutMs } from "./grpc-timeout.ts";
+import { explainTrailer, grpcTrailer } from "./grpc-trailer.ts";
 import type { NodeHandler } from "./rpc-server.ts";
 
 export interface NodeHandlerOptions {
   readonly handlers: readonly UniversalHandler[];
   readonly origins: OriginRules;
   readonly mutualTls: boolean;
+  readonly untakenAnswers: UntakenAnswers;
   readonly clock: Clock;
   readonly log: Log;
   readonly closing: AbortSignal;
@@ -38,10 +43,10 @@ export function nodeHandler(options: NodeHandlerOptions): NodeHandler {
     if (crossOrigin(options.origins, request, response)) return;
     const handler = paths.get((request.url ?? "").split("?", 1)[0] ?? "");
     if (!isUsableAuthority(authorityOf(request.headers)))
-      refuse(request, response, 400, Code.InvalidArgument, "The Host is missing or malformed");
+      refuse(request, response, 400, new Failure("invalid_request", "The Host is missing or malformed"));
     else if (handler === undefined) {
       options.metrics?.rpc("unmatched")("method_not_allowed", 0);
-      refuse(request, response, 404, Code.Unimplemented, "There is no such rpc");
+      refuse(request, response, 404, new Failure("method_not_allowed", "There is no such rpc"));
     } else void serve(handler, request, response, options);
   };
 }
@@ -57,7 +62,11 @@ async function serve(
     if (handler.method.methodKind === "unary" || handler.method.methodKind === "server_streaming") {
       limitReceiving(request, options.clock);
     }
-    const values = createContextValues().set(arrivalKey, arrivalOf(request, options.mutualTls));
+    const arrival = arrivalOf(request, options.mutualTls);
+    const outlet = "stream" in response ? response.stream : response;
+    const weigh = (bytes: number): void =>
+      options.untakenAnswers.add(arrival.countedAs, bytes, outlet, () => breakOff(response));
+    const values = createContextValues().set(arrivalKey, arrival);
     // The two overloads for HTTP/1.1 and HTTP/2 are one to us.
     const universal = universalRequestFromNodeRequest(
       request as IncomingMessage,
@@ -66,26 +75,29 @@ async function serve(
       values,
     );
     const answer = await handler(universal);
-    if (answer.trailer !== undefined) {
-      blameSender(answer.trailer);
-      plainGrpcMessage(answer.trailer);
-    }
+    if (answer.trailer !== undefined) explainTrailer(answer.trailer);
+    const isUnary = handler.method.methodKind === "unary";
+    if (isUnary && answer.body !== undefined) answer.body = weighed(answer.body, weigh);
     await universalResponseToNodeResponse(answer, response as ServerResponse);
   } catch (error) {
     // Almost always a client that went away in the middle of its answer.
     options.log.debug("rpc-broken-off", `The answer of ${handler.requestPath} did not reach its caller`, { error });
-    response.destroy();
+    breakOff(response);
   }
 }
 
-/** Connect says INTERNAL of a message that cannot be parsed. The fault is the sender's; its words are kept. */
-function blameSender(trailer: Headers): void {
-  const isUnreadable =
-    trailer.get("grpc-status") === String(Code.Internal) &&
-    /^parse(%20| )binary/.test(trailer.get("grpc-message") ?? "");
-  if (!isUnreadable) return;
-  trailer.set("grpc-status", String(Code.InvalidArgument));
-  trailer.delete("grpc-status-details-bin"); // says INTERNAL again
+/** So that nobody takes what arrived for the whole: destroyed by itself, a stream of HTTP/2 ends as if all were well. */
+function breakOff(response: NodeResponse): void {
+  if ("stream" in response) response.stream.close(http2.constants.NGHTTP2_CANCEL);
+  else response.destroy();
+}
+
+/** Streams are held back by their followers; a unary answer is there as a whole while it is sent. */
+async function* weighed(body: AsyncIterable<Uint8Array>, weigh: (bytes: number) => void): AsyncIterable<Uint8Array> {
+  for await (const chunk of body) {
+    weigh(chunk.byteLength);
+    yield chunk;
+  }
 }
 
 /** Longer than any timer can run: Connect would fire at once. Calls have their own, much shorter, limit. */
@@ -97,35 +109,32 @@ function dropOverlongTimeouts(headers: NodeRequest["headers"]): void {
   if (/^\d{1,10}$/.test(connect) && Number(connect) > timerMsMax) delete headers["connect-timeout-ms"];
 }
 
-/** HTTP/1.1 has this in Node's server; over HTTP/2 a stream could otherwise stay half-sent for ever. */
+/** HTTP/1.1 has this in Node's server; over HTTP/2 a stream could otherwise stay half-sent for ever, and beyond its deadline. */
 function limitReceiving(request: NodeRequest, clock: Clock): void {
   if (!("stream" in request)) return;
   const { stream } = request;
   if (stream.readableEnded) return;
-  const cancel = clock.after(requestReceiveMs, () => stream.close());
+  const leftMs = grpcTimeoutMs(request.headers["grpc-timeout"] ?? "") ?? Number.POSITIVE_INFINITY;
+  const cancel = clock.after(Math.min(leftMs, requestReceiveMs), () => stream.close(http2.constants.NGHTTP2_CANCEL));
   stream.once("end", cancel);
   stream.once("close", cancel);
 }
 
 /** In the caller's own protocol: gRPC clients look at grpc-status, all others at the HTTP status and Connect's JSON. */
-function refuse(request: NodeRequest, response: NodeResponse, status: number, code: Code, message: string): void {
+function refuse(request: NodeRequest, response: NodeResponse, status: number, failure: Failure): void {
   const contentType = request.headers["content-type"] ?? "";
+  const error = toConnectError(failure);
   request.resume();
   if (contentType.startsWith("application/grpc") && !contentType.startsWith("application/grpc-web")) {
     response.statusCode = 200;
     response.setHeader("content-type", "application/grpc");
-    response.setHeader("grpc-status", String(code));
-    response.setHeader(grpcMessageHeader, encodeGrpcMessage(message));
+    for (const [name, value] of grpcTrailer(error)) response.setHeader(name, value);
     response.end();
     return;
   }
   response.statusCode = status;
   response.setHeader("content-type", "application/json");
-  response.end(JSON.stringify({ code: codeName(code), message }));
-}
-
-function codeName(code: Code): string {
-  return new ConnectError("", code).message.replace(/^\[(\w+)\].*$/, "$1");
+  response.end(JSON.stringify(errorToJson(error, undefined)));
 }
 
 /** Lets browsers of listed origins in; true when the request was only their question. */

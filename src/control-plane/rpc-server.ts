@@ -15,7 +15,9 @@ import {
   keepAliveMs,
   receiveCheckMs,
   requestReceiveMs,
+  rpcAnswerBytesMax,
   streamsPerConnectionMax,
+  untakenAnswerBytesMax,
 } from "../limits.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { StreamHandler } from "./unary-grpc.ts";
@@ -104,6 +106,8 @@ const h2Options = {
   settings: { maxConcurrentStreams: streamsPerConnectionMax, maxHeaderListSize: headerBytesMax, enablePush: false },
   // Above what admission refuses in words; Node by itself resets such streams without a word.
   maxHeaderListPairs: headersMax + pseudoHeaders,
+  // The same with streams once a connection has much to send (10 MB): `UntakenAnswers` refuses in words before that.
+  maxSessionMemory: Math.ceil((untakenAnswerBytesMax + 2 * rpcAnswerBytesMax) / 1e6),
 } satisfies http2.ServerOptions;
 
 const h1Options = {

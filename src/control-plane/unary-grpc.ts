@@ -8,17 +8,16 @@
  */
 import http2 from "node:http2";
 import { type DescMethod, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
-import { Code, ConnectError } from "@connectrpc/connect";
-import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
-import { Failure } from "../errors/failure.ts";
-import { answerTakenMs, bodyBytesMax, requestReceiveMs, rpcAnswerBytesMax, rpcRecursionMax } from "../limits.ts";
-import type { Call } from "../operations/call.ts";
+import { Failure, type FailureKind } from "../errors/failure.ts";
+import { bodyBytesMax, requestReceiveMs, rpcAnswerBytesMax, rpcRecursionMax } from "../limits.ts";
+import { type Call, timedOut } from "../operations/call.ts";
+import type { UntakenAnswers } from "../operations/untaken-answers.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
 import { type Arrival, authorityOf, certificateNameOf, isUsableAuthority, newArrival } from "./arrival.ts";
 import { toConnectError } from "./connect-error.ts";
-import { plainGrpcMessage } from "./grpc-message.ts";
 import { grpcTimeoutMs } from "./grpc-timeout.ts";
+import { grpcTrailer } from "./grpc-trailer.ts";
 import type { RpcRequest } from "./serve-row.ts";
 
 export interface UnaryRpc {
@@ -31,6 +30,7 @@ export interface UnaryGrpcOptions {
   /** By path, as `/troupe.v1.ProcessService/GetProcess`. */
   readonly rpcs: ReadonlyMap<string, UnaryRpc>;
   readonly mutualTls: boolean;
+  readonly untakenAnswers: UntakenAnswers;
   readonly clock: Clock;
   readonly log: Log;
   /** Throws Failure. */
@@ -70,8 +70,6 @@ function isPlainUnary(headers: Headers2): boolean {
   );
 }
 
-/** Smaller ones are bounded by how many streams a connection may have. */
-const smallAnswerBytes = 16_384;
 /** Flag and length before a message. */
 const prefixBytes = 5;
 const binaryOptions = { recursionLimit: rpcRecursionMax };
@@ -103,29 +101,32 @@ class UnaryExchange {
       admit(method, arrival, (name, value) => {
         this.#answerHeaders[name] = value;
       });
-      const message = messageOf(await this.#receive(), method);
       const timeout = headers["grpc-timeout"];
       const givenMs = timeout === undefined ? undefined : grpcTimeoutMs(timeout);
+      const message = messageOf(await this.#receive(givenMs), method);
       const leftMs = givenMs === undefined ? undefined : givenMs - (clock.monotonic() - began);
-      this.#succeed(await answer({ message, arrival, leftMs, watchCaller: (call) => this.#watch(call) }));
+      const output = await answer({ message, arrival, leftMs, watchCaller: (call) => this.#watch(call) });
+      this.#succeed(output, arrival.countedAs);
     } catch (error) {
       if (error === gone) return;
-      if (error instanceof Failure) this.#fail(toConnectError(error));
-      else if (error instanceof ConnectError) this.#fail(error);
+      if (error instanceof Failure) this.#fail(error);
       else {
         log.error("rpc-crashed", `${method.parent.typeName}/${method.name} crashed outside its operation`, { error });
-        this.#fail(new ConnectError("Internal error", Code.Internal));
+        this.#fail(new Failure("internal", "Internal error"));
       }
     }
   }
 
-  /** The bytes after the prefix of the one message. Rejects with ConnectError, or with `gone`. */
-  #receive(): Promise<Buffer> {
+  /** The bytes after the prefix of the one message. Rejects with Failure, or with `gone`. */
+  #receive(leftMs = Number.POSITIVE_INFINITY): Promise<Buffer> {
     const stream = this.#stream;
+    const { method } = this.#rpc;
     return new Promise((resolve, reject) => {
       const chunks: Buffer[] = [];
       let length = 0;
-      const cancelLimit = this.#options.clock.after(requestReceiveMs, () => stream.close());
+      const cancelLimit = this.#options.clock.after(Math.min(leftMs, requestReceiveMs), () =>
+        reject(timedOut(method.localName)),
+      );
       stream.on("data", (chunk: Buffer) => {
         chunks.push(chunk);
         length += chunk.length;
@@ -134,7 +135,7 @@ class UnaryExchange {
         cancelLimit();
         const bytes = Math.max(declared, length - prefixBytes);
         const text = `message size ${bytes} is larger than configured readMaxBytes ${bodyBytesMax}`;
-        reject(new ConnectError(text, Code.ResourceExhausted));
+        reject(new Failure("too_large", text));
       });
       stream.once("end", () => {
         cancelLimit();
@@ -153,13 +154,13 @@ class UnaryExchange {
     else this.#stream.once("close", over);
   }
 
-  #succeed(message: Message): void {
+  #succeed(message: Message, countedAs: string): void {
     const stream = this.#stream;
     if (stream.destroyed) return;
     const bytes = toBinary(this.#rpc.method.output, message);
     if (bytes.length > rpcAnswerBytesMax) {
       const text = `message size ${bytes.length} is larger than configured writeMaxBytes ${rpcAnswerBytesMax}`;
-      this.#fail(new ConnectError(text, Code.ResourceExhausted));
+      this.#fail(new Failure("too_large", text));
       return;
     }
     const frame = Buffer.allocUnsafe(prefixBytes + bytes.length);
@@ -169,23 +170,18 @@ class UnaryExchange {
     stream.respond(this.#answerHeaders, { waitForTrailers: true });
     stream.once("wantTrailers", () => stream.sendTrailers({ "grpc-status": "0" }));
     stream.end(frame);
-    if (frame.length > smallAnswerBytes) this.#giveUpUntaken();
+    this.#options.untakenAnswers.add(countedAs, frame.length, stream, () =>
+      stream.close(http2.constants.NGHTTP2_CANCEL),
+    );
   }
 
-  /** A client that asks, and takes nothing, would keep its answers in memory for as long as it likes. */
-  #giveUpUntaken(): void {
-    const stream = this.#stream;
-    const cancelLimit = this.#options.clock.after(answerTakenMs, () => stream.close(http2.constants.NGHTTP2_CANCEL));
-    stream.once("close", cancelLimit);
-  }
-
-  #fail(error: ConnectError): void {
+  #fail(failure: Failure): void {
     const stream = this.#stream;
     if (stream.destroyed || stream.headersSent) return;
-    const trailer = new Headers();
-    setTrailerStatus(trailer, error);
-    plainGrpcMessage(trailer);
-    stream.respond({ ...this.#answerHeaders, ...Object.fromEntries(trailer) }, { endStream: true });
+    stream.respond(
+      { ...this.#answerHeaders, ...Object.fromEntries(grpcTrailer(toConnectError(failure))) },
+      { endStream: true },
+    );
     // What the client may still be sending is wanted by nobody.
     if (!stream.readableEnded) stream.close(http2.constants.NGHTTP2_NO_ERROR);
   }
@@ -199,26 +195,26 @@ function lengthOf(chunks: Buffer[]): number {
   return (chunks[0] as Buffer).readUInt32BE(1);
 }
 
-/** Throws ConnectError, with the codes that Connect has for the same faults. */
+/** Throws Failure, with the codes and words that Connect has for the same faults. */
 function messageOf(body: Buffer, method: DescMethod): Message {
   const declared = body.length < prefixBytes ? 0 : body.readUInt32BE(1);
   const received = body.length - prefixBytes;
   if (body.length === 0 || (received === 0 && declared > 0)) {
-    throw broken("missing input message for unary method", Code.Unimplemented);
+    throw broken("missing input message for unary method", "method_not_allowed");
   }
-  if (received < declared) throw broken("incomplete envelope", Code.InvalidArgument);
-  if (received > declared) throw broken("received extra input message for unary method", Code.Unimplemented);
+  if (received < declared) throw broken("incomplete envelope", "invalid_request");
+  if (received > declared) throw broken("received extra input message for unary method", "method_not_allowed");
   if (body[0] !== 0) {
-    throw new ConnectError("received compressed envelope, but do not know how to decompress", Code.Internal);
+    throw new Failure("internal", "received compressed envelope, but do not know how to decompress");
   }
   try {
     return fromBinary(method.input, body.subarray(prefixBytes), binaryOptions);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new ConnectError(`parse binary: ${reason}`, Code.InvalidArgument);
+    throw new Failure("invalid_request", `parse binary: ${reason}`);
   }
 }
 
-function broken(what: string, code: Code): ConnectError {
-  return new ConnectError(`protocol error: ${what}`, code);
+function broken(what: string, kind: FailureKind): Failure {
+  return new Failure(kind, `protocol error: ${what}`);
 }

@@ -9,6 +9,7 @@ import type { Authentication, OriginRules } from "../operations/authentication.t
 import type { ClientAddress } from "../operations/client-address.ts";
 import type { Caller } from "../operations/operation.ts";
 import type { RateLimits, RouteLimit } from "../operations/rate-limits.ts";
+import type { UntakenAnswers } from "../operations/untaken-answers.ts";
 import type { RouteMeter } from "../ports/metrics.ts";
 import { tellQuota } from "./answer.ts";
 import { allowBrowser } from "./cross-origin.ts";
@@ -45,6 +46,7 @@ export interface AdmissionRules {
   readonly clientAddress: ClientAddress;
   /** Absent: nothing is limited. */
   readonly rateLimits?: RateLimits | undefined;
+  readonly untakenAnswers: UntakenAnswers;
   readonly closing: boolean;
 }
 
@@ -67,9 +69,12 @@ export function admit(rules: AdmissionRules, request: FastifyRequest, reply: Fas
   const isOpen = config?.open === true || request.method === "OPTIONS";
   if (!isOpen) request.caller = rules.authentication.authenticate(headers.authorization, address);
   request.countedAs = isOpen || request.caller.isAnonymous === true ? address : request.caller.name;
-  if (rules.rateLimits === undefined || isWatched) return;
-  const limit = config?.rateLimit ?? rules.rateLimits.elsewhere;
-  tellQuota(reply, limit.admit(request.countedAs));
+  if (isWatched) return;
+  if (rules.rateLimits !== undefined) {
+    const limit = config?.rateLimit ?? rules.rateLimits.elsewhere;
+    tellQuota(reply, limit.admit(request.countedAs));
+  }
+  rules.untakenAnswers.admit(request.countedAs);
 }
 
 /** Whether anybody may send this from there at all, whoever it is. */

@@ -35,6 +35,7 @@ import type { IdempotentCalls } from "../operations/idempotency.ts";
 import { OpenStreams } from "../operations/open-streams.ts";
 import type { Operation, StreamOperation } from "../operations/operation.ts";
 import type { RateLimits } from "../operations/rate-limits.ts";
+import { UntakenAnswers } from "../operations/untaken-answers.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
 import type { FaceMetrics } from "../ports/metrics.ts";
@@ -99,6 +100,7 @@ interface Face extends GatewayOptions {
   readonly paths: KnownPaths;
   readonly sockets: Set<Socket>;
   readonly openStreams: OpenStreams;
+  readonly untakenAnswers: UntakenAnswers;
   closing: boolean;
 }
 
@@ -115,6 +117,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     paths: knownPaths(),
     sockets: new Set(),
     openStreams: new OpenStreams(options.clock, options.streamsMax),
+    untakenAnswers: new UntakenAnswers(options.clock),
     closing: false,
   };
   const app = openApp(face);
@@ -149,7 +152,7 @@ function openApp(face: Face): FastifyInstance {
       requireHostHeader: false,
     },
     routerOptions: { maxParamLength: headerBytesMax },
-    genReqId: (raw) => requestIdFrom(single(raw.headers["x-request-id"])),
+    genReqId: (raw) => requestIdFrom(raw.headers["x-request-id"]),
     clientErrorHandler,
     frameworkErrors: (error, request, reply) => {
       reply.header("x-request-id", request.id);
@@ -188,6 +191,10 @@ function openApp(face: Face): FastifyInstance {
       sendFailure(reply, asFailure(error, "admission", request.id, face.log));
     }
   });
+  app.addHook("onSend", (request, reply, payload, done) => {
+    watchTaking(face, request, reply, payload);
+    done();
+  });
   app.addHook("onResponse", (request, reply, done) => {
     noteAnswer(face, request, reply, reply.statusCode);
     done();
@@ -197,6 +204,11 @@ function openApp(face: Face): FastifyInstance {
   );
   app.setNotFoundHandler((request, reply) => answerUnmatched(face, request, reply));
   return app;
+}
+
+function watchTaking(face: Face, request: FastifyRequest, { raw }: FastifyReply, payload: unknown): void {
+  if (typeof payload !== "string" && !(payload instanceof Uint8Array)) return;
+  face.untakenAnswers.add(request.countedAs, payload.length, raw, () => raw.destroy());
 }
 
 function addRow(app: FastifyInstance, face: Face, plan: RoutePlan): void {
@@ -350,10 +362,6 @@ function noteAnswer(face: Face, request: FastifyRequest, reply: FastifyReply, st
   const route = config?.url ?? "unmatched";
   const fields = { requestId, method, route, status, durationMs, caller: caller?.name };
   face.log[level]("http-request", `${method} ${route} ${status}`, fields);
-}
-
-function single(header: string | string[] | undefined): string | undefined {
-  return Array.isArray(header) ? undefined : header;
 }
 
 async function closeApp(app: FastifyInstance, face: Face, limitMs: number): Promise<void> {

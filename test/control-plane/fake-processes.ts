@@ -30,10 +30,12 @@ export const createdAt = "2026-01-02T03:04:05.678Z";
 export function failingId(kind: (typeof failureKinds)[number]): number {
   return 1_000 + failureKinds.indexOf(kind);
 }
-/** This id makes the row throw what is no Failure; the next hangs until the call is over; the one after answers after 300 ms. */
+/** This id makes the row throw what is no Failure; the next hangs until the call is over; then one answers after 300 ms, and one at length. */
 export const crashingId = 2_000;
 export const hangingId = 2_001;
 export const slowId = 2_002;
+export const largeId = 2_003;
+export const largeAnswerBytes = 8 * 1024 * 1024;
 export const secretCause = "database password hunter2 at /srv/secret.ts:42";
 
 export const exhaustion = { limit: 30, remaining: 0, resetAt: 1_800_000_000, retryAfterSeconds: 17 };
@@ -72,6 +74,7 @@ export function fakeDomain(): FakeDomain {
       aborted.push(context.signal.reason);
     }
     if (id > 900 && id < 1_000) throw new Failure("not_found", `There is no process ${id}`);
+    if (id === largeId) return { ...snapshotOf(id), ref: "r".repeat(largeAnswerBytes) };
     return snapshotOf(id);
   }
 

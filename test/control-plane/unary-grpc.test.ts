@@ -2,10 +2,14 @@
  * The same bytes answered on the short way and by Connect, which gets them because of a capital letter in the Content-Type: whatever a
  * client sends, it must not be able to tell which of the two it met.
  */
+import { once } from "node:events";
 import http2 from "node:http2";
-import { create, toBinary } from "@bufbuild/protobuf";
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { anyUnpack } from "@bufbuild/protobuf/wkt";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { failureKinds } from "../../src/errors/failure.ts";
+import { ErrorInfoSchema } from "../../src/gen/google/rpc/error_details_pb.ts";
+import { StatusSchema } from "../../src/gen/google/rpc/status_pb.ts";
 import { GetProcessRequestSchema } from "../../src/gen/troupe/v1/process_service_pb.ts";
 import { bodyBytesMax } from "../../src/limits.ts";
 import { crashingId, failingId } from "./fake-processes.ts";
@@ -117,6 +121,7 @@ describe("a unary gRPC call is answered the same on both ways", () => {
   it.each(bodies)("with %s", async (_title, body) => {
     const [short, connect] = await Promise.all([exchange(shortWay, body), exchange(byConnect, body)]);
     expect(short.status).toBeDefined();
+    for (const seen of [short, connect]) expectExplained(seen);
     if (short.status === "8" && connect.status === "8") {
       // How much was read when it became too much is not the same.
       expect(short.httpStatus).toBe(connect.httpStatus);
@@ -128,10 +133,47 @@ describe("a unary gRPC call is answered the same on both ways", () => {
       exchange(shortWay, get(1), headers),
       exchange(byConnect, get(1), headers),
     ]);
+    for (const seen of [short, connect]) expectExplained(seen);
     if (Array.isArray(headers["x-request-id"])) {
       expect(short.status).toBe("0");
       expect({ ...short, requestId: "" }).toEqual({ ...connect, requestId: "" });
     } else expect(short).toEqual(connect);
+  });
+});
+
+/** Whatever was wrong, and whoever found it: the reason is there for programs. */
+function expectExplained({ status, details }: Seen): void {
+  if (status === "0") return;
+  const explained = fromBinary(StatusSchema, Buffer.from(String(details), "base64"));
+  expect(explained.code).toBe(Number(status));
+  const infos = explained.details.map((detail) => anyUnpack(detail, ErrorInfoSchema)).filter((info) => info);
+  expect(infos).toMatchObject([{ domain: "troupe", reason: expect.stringMatching(/^[a-z_]+$/) }]);
+  expect(failureKinds).toContain(infos[0]?.reason);
+}
+
+describe("a deadline counts while the message is still arriving", () => {
+  const halfSent = (contentType: string): http2.ClientHttp2Stream => {
+    const stream = session.request({
+      ":method": "POST",
+      ":path": "/troupe.v1.ProcessService/GetProcess",
+      "content-type": contentType,
+      "grpc-timeout": "50m",
+    });
+    stream.write(get(1).subarray(0, 3));
+    return stream;
+  };
+
+  it("and is answered on the short way", async () => {
+    const stream = halfSent(shortWay);
+    const [head] = (await once(stream, "response")) as [http2.IncomingHttpHeaders];
+    expect(head["grpc-status"]).toBe("4");
+    stream.close();
+  });
+
+  it("and ends the stream that Connect has", async () => {
+    const stream = halfSent(byConnect);
+    await once(stream, "close");
+    expect(stream.rstCode).toBe(http2.constants.NGHTTP2_CANCEL);
   });
 });
 

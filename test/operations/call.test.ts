@@ -327,7 +327,7 @@ describe("errors", () => {
 describe("request ids", () => {
   it("keeps a well-formed one and makes another for the rest", () => {
     expect(requestIdFrom("abc-1")).toBe("abc-1");
-    for (const odd of [undefined, "", " a", "a\nb", "ä", "x".repeat(129)])
+    for (const odd of [undefined, "", " a", "a\nb", "ä", "x".repeat(129), ["abc-1"], []])
       expect(requestIdFrom(odd)).toMatch(/^[0-9a-f-]{36}$/);
   });
 });
