@@ -12,6 +12,8 @@ import { type DevRegistry, startDevRegistry } from "../../src/dev-registry/dev-r
 import { moduleArchive } from "../../src/dev-registry/offers/modules.ts";
 import { brokenModuleSources, sampleModuleSource } from "../../src/dev-registry/offers/sample-modules.ts";
 import { openMcpServer, type TestMcpServer } from "../adapters/mcp-server.ts";
+import { canary, search } from "./canary-search.ts";
+import { openForeignClient } from "./foreign-client.ts";
 import { removeFolder, type Server, startServer } from "./server.ts";
 
 let server: Server;
@@ -465,6 +467,69 @@ describe("an environment", () => {
     expect((await server.get("/environment/docs")).status).toBe(503);
     expect((await enable("javascript")).status).toBe(200);
     expect((await server.run("return 1")).exitState).toBe("success");
+  });
+});
+
+const withSecrets = `export default {
+  type: "adapter",
+  secretsSchema: { type: "object", properties: { licence: { type: "string" } }, required: ["licence"] },
+  setup: ({ secrets: own, log }) => ({
+    generateDefinition: () => ({
+      name: "Talkative",
+      secretsSchema: { type: "object", properties: { token: { type: "string" } }, required: ["token"] },
+      tools: ["count", "tell", "spill"].map((id) => ({ id, name: id })),
+    }),
+    hydrate: ({ secrets }) => ({ both: [own.licence, secrets.token] }),
+    invoke: ({ both }, { toolId }) => {
+      log.info("Holding " + both.join(" and "));
+      if (toolId === "spill") throw new Error("Refused with " + both.join(" and "));
+      return both.map((secret) => secret.length);
+    },
+  }),
+};
+`;
+
+describe("a module that is given secrets, and talks of them", () => {
+  it("works with them, and they are in no answer, no diagnosis and no log line", async () => {
+    const id = newId();
+    const service = `s_${id}`;
+    const secrets = [canary("licence"), canary("token", '/"')];
+    publish(id, "1.0.0", pack(id, "1.0.0", withSecrets));
+    expect((await install(id)).status).toBe(201);
+    const [licence, token] = secrets.map(({ text }) => text);
+    expect((await server.patch(`/modules/${id}/secrets`, { op: "add", path: "/licence", value: licence })).status).toBe(
+      200,
+    );
+    expect((await enable(id)).status).toBe(200);
+    expect((await server.post("/services", { id: service, adapter: id, definition: "any" })).status).toBe(201);
+    await server.patch(`/services/${service}/secrets`, { op: "add", path: "/token", value: token });
+    expect((await server.post(`/services/${service}/enabled`, { enabled: true })).status).toBe(200);
+
+    const invoke = (tool: string) => server.post(`/tools/${service}/${tool}/invoke`, {});
+    expect((await invoke("count")).body.result).toEqual([licence?.length, token?.length]);
+    const spilled = await invoke("spill");
+    expect(spilled.status).toBe(502);
+
+    const client = await openForeignClient(server.grpc);
+    const diagnose = (method: string, request = {}) => client.call("DiagnosticsService", method, request);
+    const said = [
+      spilled.text,
+      (await server.get(`/modules/${id}`)).text,
+      (await server.get(`/services/${service}`)).text,
+      (await server.get("/logs?limit=100")).text,
+      ...(await Promise.all([
+        diagnose("GetActor", { kind: "module", id }),
+        diagnose("GetActor", { kind: "service", id: service }),
+        diagnose("ListActors", { limit: 100 }),
+        diagnose("ListExecutors"),
+      ])),
+    ];
+    client.close();
+    expect(said[4]).toMatchObject({ actor: { state: { secrets: "[masked]" } } });
+    const places = { answers: JSON.stringify(said), output: server.lines.join("\n") };
+    for (const text of Object.values(places)) expect(text).toContain("Holding *** and ***");
+    const searched = Object.entries(places).map(([name, text]) => ({ name, bytes: Buffer.from(text) }));
+    expect(search(searched, secrets)).toEqual([]);
   });
 });
 
