@@ -498,8 +498,10 @@ export const recordedEventBytes = 64;
 export const recordedTextCharactersMax = 16 * 1024;
 /** Event streams open on one face at once; each takes some 50 KiB with its connection, and calls must still find connections. */
 export const eventStreamsMax = 5_000;
-/** Of a run that has ended, a follower has so much in memory at a time; each stretch reads the whole recording again. */
+/** Of a run that has ended, a follower has so much in memory at a time, however slowly it reads. */
 export const recordedStretchCharactersMax = 128 * 1024;
+/** JSON text of ended runs that is kept parsed for their followers: eight of the longest. Beyond, each stretch reads its run again. */
+export const endedRecordingsCharactersMax = 8 * recordingBytesMax;
 
 /** Text of one MCP result: a model reads some 60,000 words of it at most. */
 export const mcpTextCharactersMax = 256 * 1024;
@@ -625,3 +627,8 @@ export const certificateNamesMax = 100;
 export const answerTakenMs = 30_000;
 /** Who leaves more than this untaken gets no further call in: enough for some slow downloads at once. */
 export const untakenAnswerBytesMax = 32 * 1024 * 1024;
+
+/** A caller that goes on being refused has one line in the log for so long: an operator sees it within a minute, and a flood stays small. */
+export const refusalsTellMs = 60_000;
+/** Refused callers told apart meanwhile: more names than anybody reads, and few enough that a flood from everywhere is a page of log. */
+export const refusedCallersToldMax = 100;

@@ -4,19 +4,19 @@
  * codes). Nothing of the server is loaded for those.
  */
 import type { Hosts } from "./cli/cli-io.ts";
-import { CliError, type ExitCode } from "./cli/exit-codes.ts";
+import { CliError, type ExitCode, exitCodes } from "./cli/exit-codes.ts";
 import { runCli } from "./cli/program.ts";
 
 const hosts: Hosts = {
   serve: async () => {
-    const { serve } = await import("./serve.ts");
     // The server has signals of its own, and ends the process when it is done.
-    process.removeListener("SIGINT", interrupt);
+    leaveSignals();
+    const { serve } = await import("./serve.ts");
     await started(async () => serve(await readSettings()));
     await new Promise(() => undefined);
   },
   devRegistry: () => {
-    process.removeListener("SIGINT", interrupt);
+    leaveSignals();
     return started(async () => (await import("./dev-registry/run-dev-registry.ts")).runDevRegistry(process.env));
   },
   checkSettings: () => started(async () => void (await readSettings())),
@@ -39,13 +39,21 @@ async function started<Result>(work: () => Promise<Result>): Promise<Result> {
 }
 
 const interrupted = new AbortController();
+const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+let endedBy: NodeJS.Signals | undefined;
 
-function interrupt(): void {
-  if (interrupted.signal.aborted) process.exit(130);
+/** A command that is ended leaves nothing half done behind; a second Ctrl-C does not wait for that. */
+function interrupt(signal: NodeJS.Signals): void {
+  if (endedBy !== undefined && signal === "SIGINT") process.exit(exitCodes.interrupted);
+  endedBy ??= signal;
   interrupted.abort();
 }
 
-process.on("SIGINT", interrupt);
+function leaveSignals(): void {
+  for (const signal of signals) process.removeListener(signal, interrupt);
+}
+
+for (const signal of signals) process.on(signal, interrupt);
 const exitCode = await runCli(
   process.argv.slice(2),
   {
@@ -58,5 +66,9 @@ const exitCode = await runCli(
   hosts,
 );
 process.exitCode = exitCode;
+leaveSignals();
+// Whoever sent another signal than Ctrl-C's sees that the command ended by it.
+if (exitCode === exitCodes.interrupted && endedBy !== undefined && endedBy !== "SIGINT")
+  process.kill(process.pid, endedBy);
 // What was written is on its way; nothing that is still open, a pipe to stdin or a watcher's socket, keeps the command.
 process.exit();

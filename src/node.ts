@@ -53,6 +53,7 @@ import { type Operation, ownContext } from "./operations/operation.ts";
 import { processStreams } from "./operations/process-events.ts";
 import { processOperations } from "./operations/processes.ts";
 import { parseRateLimits, RateLimits } from "./operations/rate-limits.ts";
+import { RefusalLog } from "./operations/refusal-log.ts";
 import { registryOperations, seedRegistry } from "./operations/registries.ts";
 import { Registries } from "./operations/registry-access.ts";
 import { registryIconOperations } from "./operations/registry-icons.ts";
@@ -109,6 +110,7 @@ export async function openNode({ settings, onFatal, logBook, ...given }: NodeOpt
   const rateLimits = rateLimitsFrom(settings, clock);
   const authentication = authenticationFrom(settings, clock, rateLimits !== undefined);
   const tls = tlsFrom(settings, clock, log);
+  const certificates = () => tls?.certificates() ?? [];
   const folder = resolve(settings.SERVICE_DATA_DIR);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const vault = vaultFrom(settings, folder, log);
@@ -288,6 +290,7 @@ export async function openNode({ settings, onFatal, logBook, ...given }: NodeOpt
       deadLetters: () => system.deadLetters.counts(),
       store: () => store.inspect(),
       moduleProcesses: () => host.processes().filter(({ pid }) => pid !== null).length,
+      certificates,
     });
     const maintenance = openMaintenance({ snapshots: store, packages, dataDir: folder, serverVersion, clock, log });
     const draining = new NodeDraining({
@@ -311,8 +314,11 @@ export async function openNode({ settings, onFatal, logBook, ...given }: NodeOpt
       mask: { state: maskState, sentence: maskSentence },
       threshold: given.log,
       configuredLevel: settings.SERVICE_LOG_LEVEL,
+      certificates,
       log,
     });
+    const refusals = new RefusalLog(log, clock);
+    closers.add(() => refusals.close());
     const face = {
       metrics,
       tracing,
@@ -324,10 +330,10 @@ export async function openNode({ settings, onFatal, logBook, ...given }: NodeOpt
       allowedHosts: settings.SERVICE_ALLOWED_HOSTS,
       corsOrigins: settings.SERVICE_CORS_ORIGINS,
       clock,
-      log,
+      log: refusals,
       readiness,
     };
-    const mcp = openMcpFace({ operations, rateLimits, clock, log, version: serverVersion });
+    const mcp = openMcpFace({ operations, rateLimits, clock, log: refusals, version: serverVersion });
     const gateway = await openGateway({
       ...face,
       idempotentCalls,

@@ -23,10 +23,6 @@ export class NodeReadiness implements Readiness {
     return () => this.#listeners.delete(listener);
   }
 
-  get isDraining(): boolean {
-    return this.#draining;
-  }
-
   drain(): void {
     this.#draining = true;
     this.#changed();

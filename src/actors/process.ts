@@ -2,7 +2,8 @@
  * A process: one program an agent sent, its life, and what its latest run produced.
  *
  * It owns its lifecycle state, its exit state and its results. The queue, the slots and the running child are the launcher's;
- * this actor tells it what should be so and hears what came of it.
+ * this actor tells it what should be so and hears what came of it. Beside its record stand `code` and `envConfig`, and once a run has ended
+ * `output`, `stdout`, `stderr` and `events`, the JSON text of an array of `RunEvent`.
  *
  * 1. A run is `running` on disk before its program starts, so submitted code is never run twice by itself.
  * 2. `completedAt` is set exactly when the process is idle with an exit state.
@@ -37,9 +38,6 @@ const stateSchema = z.object({
 });
 
 export type ProcessState = z.infer<typeof stateSchema>;
-
-/** Large values beside the record. The last four exist once a run has ended; `events` is JSON text of an array of `RunEvent`. */
-export type ProcessBlob = "code" | "envConfig" | "output" | "stdout" | "stderr" | "events";
 
 export type ProcessMessage =
   | {

@@ -74,12 +74,6 @@ export function judgeTlsFiles(readings: TlsReadings, nowMs: number): TlsVerdict 
   return refusal === undefined ? { files } : { problems: [refusal] };
 }
 
-/** Epoch milliseconds of the first certificate, which must be there. */
-export function validityOf(cert: string): { readonly fromMs: number; readonly untilMs: number } {
-  const { validFromDate, validToDate } = new X509Certificate(cert);
-  return { fromMs: validFromDate.getTime(), untilMs: validToDate.getTime() };
-}
-
 function given(paths: TlsPaths): [keyof TlsPaths, string][] {
   return (["cert", "key", "clientCa"] as const).flatMap((file) => {
     const path = paths[file];
@@ -120,7 +114,7 @@ function readFault(path: string, error: unknown): string {
 const certificatePem = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 
 /** A text is why there are none. */
-function readCertificates(text: string): X509Certificate[] | string {
+export function readCertificates(text: string): X509Certificate[] | string {
   const blocks = text.match(certificatePem) ?? [];
   if (blocks.length === 0) return "holds no certificate in PEM form";
   try {

@@ -1,6 +1,7 @@
 /** The three settings of the control plane's TLS: which go together, and what they come to. */
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
+import { type CertificateInUse, certificatesInUse } from "./certificates-in-use.ts";
 import { judgeTlsFiles, readTlsFilesNow, settingNames, type TlsFiles, type TlsPaths } from "./tls-files.ts";
 import { watchTlsFiles } from "./tls-watch.ts";
 
@@ -25,6 +26,8 @@ export interface ControlPlaneTls extends TlsFiles {
   /** Hands over files that were renewed, until the answer is called. */
   readonly onRenewed: (use: (renewed: TlsFiles) => void) => () => void;
   readonly onRefused: (reason: string) => void;
+  /** Those that new connections are met with, for each file the one that ends next. */
+  readonly certificates: () => readonly CertificateInUse[];
 }
 
 /** Undefined: plain text. A text is why there can be none, although the settings were good a moment ago. */
@@ -34,10 +37,18 @@ export function openControlPlaneTls(given: Given, clock: Clock, log: Log): Contr
   const verdict = judgeTlsFiles(readTlsFilesNow(paths), clock.now());
   if ("problems" in verdict) return verdict.problems.map(({ reason }) => reason).join("; ");
   const { files } = verdict;
+  let certificates = certificatesInUse(files);
   return {
     ...files,
-    onRenewed: (use) => watchTlsFiles({ paths, inUse: files, use, clock, log }),
+    onRenewed(use) {
+      const renew = (renewed: TlsFiles): void => {
+        use(renewed);
+        certificates = certificatesInUse(renewed);
+      };
+      return watchTlsFiles({ paths, inUse: files, use: renew, clock, log });
+    },
     onRefused: (reason) => log.debug("tls-refused", `A connection was refused before any request: ${reason}`),
+    certificates: () => certificates(clock.now()),
   };
 }
 

@@ -8,6 +8,7 @@
 import { tlsExpiryRepeatMs, tlsExpiryWarnMs, tlsExpiryWarnShare, tlsLookMs } from "../limits.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
+import { type CertificateInUse, certificatesInUse } from "./certificates-in-use.ts";
 import {
   judgeTlsFiles,
   readTlsFiles,
@@ -15,7 +16,6 @@ import {
   type TlsFiles,
   type TlsPaths,
   type TlsReadings,
-  validityOf,
 } from "./tls-files.ts";
 
 export interface TlsWatchOptions {
@@ -51,15 +51,18 @@ export function watchTlsFiles(options: TlsWatchOptions): () => void {
 class TlsWatch {
   readonly #options: TlsWatchOptions;
   #inUse: TlsFiles;
+  #certificates: ReturnType<typeof certificatesInUse>;
   /** What was wrong at the last look. */
   #suspicion: string | undefined;
   /** What was wrong when it was told. */
   #complaint: string | undefined;
-  #expiryToldAt: number | undefined;
+  /** By name of the certificate, on the monotonic clock. */
+  readonly #expiryToldAt = new Map<CertificateInUse["name"], number>();
 
   constructor(options: TlsWatchOptions) {
     this.#options = options;
     this.#inUse = options.inUse;
+    this.#certificates = certificatesInUse(options.inUse);
   }
 
   async look(isOver: () => boolean): Promise<void> {
@@ -84,9 +87,11 @@ class TlsWatch {
     this.#trust();
     this.#options.use(found);
     this.#inUse = found;
-    this.#expiryToldAt = undefined;
-    const until = new Date(validityOf(found.cert).untilMs).toISOString();
-    this.#options.log.info("tls-files-renewed", `New connections get the certificate that is valid until ${until}`);
+    this.#certificates = certificatesInUse(found);
+    this.#expiryToldAt.clear();
+    const inUse = this.#certificates(this.#options.clock.now());
+    const ends = inUse.map(({ name, untilMs }) => `${settingNames[fileOf[name]]} until ${isoTime(untilMs)}`);
+    this.#options.log.info("tls-files-renewed", `New connections get what is in the files: ${ends.join(", ")}`);
   }
 
   #suspect(problem: string): void {
@@ -101,19 +106,30 @@ class TlsWatch {
   }
 
   #warnOfExpiry(): void {
-    const { clock, log, paths } = this.#options;
-    const { fromMs, untilMs } = validityOf(this.#inUse.cert);
-    const leftMs = untilMs - clock.now();
-    if (leftMs > Math.min(tlsExpiryWarnMs, (untilMs - fromMs) * tlsExpiryWarnShare)) return;
-    if (this.#expiryToldAt !== undefined && clock.monotonic() - this.#expiryToldAt < tlsExpiryRepeatMs) return;
-    this.#expiryToldAt = clock.monotonic();
-    const tense = leftMs > 0 ? "expires" : "expired";
-    const until = new Date(untilMs).toISOString();
-    log.warn(
-      "tls-certificate-expires",
-      `The certificate in use ${tense} at ${until}; put a new one in "${paths.cert}"`,
-    );
+    const { paths, clock, log } = this.#options;
+    for (const { name, fromMs, untilMs, subject } of this.#certificates(clock.now())) {
+      const leftMs = untilMs - clock.now();
+      if (leftMs > Math.min(tlsExpiryWarnMs, (untilMs - fromMs) * tlsExpiryWarnShare)) continue;
+      const toldAt = this.#expiryToldAt.get(name);
+      if (toldAt !== undefined && clock.monotonic() - toldAt < tlsExpiryRepeatMs) continue;
+      this.#expiryToldAt.set(name, clock.monotonic());
+      const tense = leftMs > 0 ? "expires" : "expired";
+      const file = fileOf[name];
+      log.warn(
+        "tls-certificate-expires",
+        `"${subject}" of ${settingNames[file]} ${tense} at ${isoTime(untilMs)}; put a new one in "${paths[file]}"`,
+      );
+    }
   }
+}
+
+const fileOf = { server: "cert", client_ca: "clientCa" } as const satisfies Record<
+  CertificateInUse["name"],
+  keyof TlsPaths
+>;
+
+function isoTime(ms: number): string {
+  return new Date(ms).toISOString();
 }
 
 function areTheSame(readings: TlsReadings, files: TlsFiles): boolean {

@@ -1,13 +1,13 @@
 /** What a command is given besides its words: files, stdin, JSON, durations, ids. Everything is bounded; faults are CliErrors. */
 import { createReadStream } from "node:fs";
-import type { Readable } from "node:stream";
+import { addAbortSignal, type Readable } from "node:stream";
 import { bodyBytesMax } from "../limits.ts";
 import type { CliIo } from "./cli-io.ts";
 import { CliError, exitCodes } from "./exit-codes.ts";
 
 /** `-` is stdin. */
 export async function readInput(io: CliIo, path: string): Promise<string> {
-  const source: Readable = path === "-" ? io.stdin : createReadStream(path);
+  const source: Readable = addAbortSignal(io.signal, path === "-" ? io.stdin : createReadStream(path));
   const chunks: Buffer[] = [];
   let bytes = 0;
   try {

@@ -1,5 +1,7 @@
 /** A list, page after page, until it ends or there is enough. */
+import { readCount } from "./input.ts";
 import type { Item } from "./item.ts";
+import type { Run } from "./run.ts";
 
 /** As large as the server gives them. */
 const pageItemsMax = 100;
@@ -7,6 +9,12 @@ const pageItemsMax = 100;
 export interface PageRequest {
   readonly limit: number;
   readonly cursor?: string;
+}
+
+/** Option `--limit` of a command that lists; undefined: all. Throws CliError for what is no number above 0. */
+export function limitOf(run: Run): number | undefined {
+  const { limit } = run.options as { limit?: string };
+  return limit === undefined ? undefined : readCount(limit, "Option --limit");
 }
 
 /** `itemsMax` undefined: all. */

@@ -59,7 +59,7 @@ export async function runCli(words: readonly string[], io: CliIo, hosts: Hosts):
   return exitCode;
 }
 
-export function cliProgram(io: CliIo, hosts: Hosts, action: CommandAction): Command {
+function cliProgram(io: CliIo, hosts: Hosts, action: CommandAction): Command {
   const program = new Command("troupe")
     .description("Hosts extensions for AI agents: serves, and looks after a server over its control plane")
     .option("--server <address>", "URL or host:port of the control plane (TROUPE_SERVER; default: 127.0.0.1:8081)")

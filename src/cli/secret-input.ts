@@ -15,7 +15,7 @@ const keys = { interrupt: "\u0003", end: "\u0004", delete: "\u007f", backspace: 
 
 /** Without an echo. */
 function typed(io: CliIo, what: string): Promise<string> {
-  const { stdin, stderr } = io;
+  const { stdin, stderr, signal } = io;
   stderr.write(`${what} (not shown): `);
   stdin.setRawMode?.(true);
   stdin.setEncoding("utf8");
@@ -24,20 +24,23 @@ function typed(io: CliIo, what: string): Promise<string> {
     const finish = (settle: () => void): void => {
       stdin.setRawMode?.(false);
       stdin.removeListener("data", take);
+      signal.removeEventListener("abort", interrupt);
       stdin.pause();
       stderr.write("\n");
       settle();
     };
+    const interrupt = (): void => finish(() => reject(new CliError(exitCodes.interrupted, "Nothing was set")));
     const take = (chunk: string): void => {
       for (const key of chunk) {
         const isEnd = key === "\r" || key === "\n" || key === keys.end;
         if (isEnd) finish(() => resolve(text));
-        else if (key === keys.interrupt) finish(() => reject(new CliError(exitCodes.interrupted, "Nothing was set")));
+        else if (key === keys.interrupt) interrupt();
         else text = key === keys.delete || key === keys.backspace ? text.slice(0, -1) : text + key;
         if (isEnd || key === keys.interrupt) return;
       }
     };
     stdin.on("data", take);
+    signal.addEventListener("abort", interrupt);
     stdin.resume();
   });
 }

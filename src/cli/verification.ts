@@ -57,7 +57,7 @@ async function ofFolder(run: Run, folder: string): Promise<AsyncIterable<Message
 
 async function verifyBackup(run: Run, file: string): Promise<ExitCode> {
   const { proveBackup } = await import("../maintenance/backup-file.ts");
-  const { header, counts, sha256 } = await run.during("Verifying", () => proveBackup(file));
+  const { header, counts, sha256 } = await run.during("Verifying", () => proveBackup(file, file, run.signal));
   await run.out.outcome(
     { file, sha256, ...header, ...counts },
     `"${file}" is a whole backup of ${header.takenAt}: ${counts.entries} entries, ${countText(counts.packages, "package", "packages")}\nsha256 ${sha256}`,

@@ -11,6 +11,7 @@ import { asFailure } from "../operations/call.ts";
 import type { ClientAddress } from "../operations/client-address.ts";
 import type { Caller } from "../operations/operation.ts";
 import { quotaHeaders, type RouteLimit } from "../operations/rate-limits.ts";
+import { logRefusal } from "../operations/refusal-log.ts";
 import type { UntakenAnswers } from "../operations/untaken-answers.ts";
 import type { Log } from "../ports/log.ts";
 import type { FaceMetrics } from "../ports/metrics.ts";
@@ -57,7 +58,10 @@ export function admitRpc(options: AdmissionOptions, method: DescMethod, arrival:
     const { log, metrics, tracing } = options;
     const rpc = rpcName(method);
     const failure = asFailure(error, "admission", arrival.requestId, log);
-    log.debug("rpc-refused", failure.message, { requestId: arrival.requestId, rpc, code: failure.kind });
+    const { requestId, countedAs } = arrival;
+    log.debug("rpc-refused", failure.message, { requestId, rpc, code: failure.kind });
+    const certificateName = failure.kind === "unauthenticated" ? arrival.certificateName : undefined;
+    logRefusal(log, { failure, requestId, caller: countedAs, request: rpc, certificateName });
     metrics?.rpc(rpc)(failure.kind, 0);
     endRpcSpan(rpcSpan(tracing, method, arrival), failure.kind);
     if (failure.details.exhaustion !== undefined) tellQuota(tell, failure.details.exhaustion);
@@ -77,6 +81,7 @@ export function rpcName(method: DescMethod): string {
 
 function admit(options: AdmissionOptions, method: DescMethod, arrival: Arrival, tell: TellHeader): Caller | undefined {
   const address = options.clientAddress(arrival.socketAddress, arrival.header("x-forwarded-for"));
+  arrival.countedAs = address;
   const service = method.parent.typeName;
   const isProbe = service === "grpc.health.v1.Health";
   const isOpen = isProbe || service.startsWith("grpc.reflection.");
@@ -90,11 +95,11 @@ function admit(options: AdmissionOptions, method: DescMethod, arrival: Arrival, 
   }
   if (options.isClosing() && !isOpen) throw new Failure("unavailable", "The server is shutting down");
   const caller = isOpen ? undefined : callerOf(options, arrival, address);
-  const countedAs = caller === undefined || caller.isAnonymous === true ? address : caller.name;
+  if (caller !== undefined && caller.isAnonymous !== true) arrival.countedAs = caller.name;
+  const { countedAs } = arrival;
   const window = limit?.admit(countedAs);
   if (window !== undefined) tellQuota(tell, window);
   if (!isProbe) options.untakenAnswers.admit(countedAs);
-  arrival.countedAs = countedAs;
   return caller;
 }
 

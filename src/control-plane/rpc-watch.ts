@@ -2,6 +2,7 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { Failure, FailureKind } from "../errors/failure.ts";
 import { asFailure, Call } from "../operations/call.ts";
+import { logRefusal } from "../operations/refusal-log.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
 import type { FaceMetrics } from "../ports/metrics.ts";
@@ -37,7 +38,7 @@ export function watchRpc(
   const meter = metrics?.rpc(name);
   return (arrival) => {
     const started = clock.monotonic();
-    const { requestId, caller } = arrival;
+    const { requestId, caller, countedAs } = arrival;
     const span = rpcSpan(tracing, method, arrival);
     let refused: FailureKind | undefined;
     return {
@@ -49,6 +50,7 @@ export function watchRpc(
       refuse(error) {
         const failure = asFailure(error, operation, requestId, log);
         refused = failure.kind;
+        logRefusal(log, { failure, requestId, caller: countedAs, request: name });
         return failure;
       },
       end() {

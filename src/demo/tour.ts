@@ -24,7 +24,7 @@ export interface PetStoreFacts {
   readonly apiKey: string;
 }
 
-export const petProgram = `\
+const petProgram = `\
 interface Pet { id: number; name: string }
 
 const { petstore } = services;
@@ -104,7 +104,7 @@ export interface RegistryFacts {
   readonly apiKey: string;
 }
 
-export const shopProgram = "return (await services.shop.getStats({})).body";
+const shopProgram = "return (await services.shop.getStats({})).body";
 
 export function* registryTour({ registryUrl, clientId, clientSecret, port, apiKey }: RegistryFacts): Tour {
   const added = yield {

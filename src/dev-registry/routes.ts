@@ -10,7 +10,7 @@
  *
  * With a base path, BASE-sibling/v1/… answers the same without asking for credentials: a client must not offer any there.
  */
-export const routeNames = [
+const routeNames = [
   "advertisement",
   "token",
   "definitions",

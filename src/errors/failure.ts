@@ -38,6 +38,8 @@ export interface Exhaustion {
   /** Unix seconds. */
   readonly resetAt: number;
   readonly retryAfterSeconds: number;
+  /** For the log: whose rate limit it is, as SERVICE_RATE_LIMITS names it. Absent: something else was exhausted. */
+  readonly route?: string;
 }
 
 export interface FailureDetails {

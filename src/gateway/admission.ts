@@ -3,7 +3,7 @@
  * takes calls.
  */
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { Failure, type FailureKind } from "../errors/failure.ts";
+import { Failure } from "../errors/failure.ts";
 import { headersMax } from "../limits.ts";
 import type { Authentication, OriginRules } from "../operations/authentication.ts";
 import type { ClientAddress } from "../operations/client-address.ts";
@@ -18,10 +18,10 @@ declare module "fastify" {
   interface FastifyRequest {
     /** Set by admission; routes that are open, and refused requests, have none. */
     caller: Caller;
-    /** Under which name its requests are counted; set with the caller. */
+    /** Under which name its requests are counted: of a caller that is not known, its address. */
     countedAs: string;
-    /** The kind of failure it was answered with. */
-    refused: FailureKind | undefined;
+    /** What it was answered with in place of an answer. */
+    refusal: Failure | undefined;
   }
   interface FastifyContextConfig {
     /** No key is asked for. */
@@ -55,6 +55,7 @@ export function admit(rules: AdmissionRules, request: FastifyRequest, reply: Fas
   const { headers, socket } = request.raw;
   const { config } = request.routeOptions;
   const address = rules.clientAddress(socket.remoteAddress, headers["x-forwarded-for"] as string | undefined);
+  request.countedAs = address;
   try {
     checkArrival(rules, request, reply, config?.probe === true);
   } catch (error) {
@@ -67,8 +68,10 @@ export function admit(rules: AdmissionRules, request: FastifyRequest, reply: Fas
   if (rules.closing && !isWatched) throw new Failure("unavailable", "The server is shutting down");
   // Browsers send no key with the OPTIONS that asks whether they may send one.
   const isOpen = config?.open === true || request.method === "OPTIONS";
-  if (!isOpen) request.caller = rules.authentication.authenticate(headers.authorization, address);
-  request.countedAs = isOpen || request.caller.isAnonymous === true ? address : request.caller.name;
+  if (!isOpen) {
+    request.caller = rules.authentication.authenticate(headers.authorization, address);
+    if (request.caller.isAnonymous !== true) request.countedAs = request.caller.name;
+  }
   if (isWatched) return;
   if (rules.rateLimits !== undefined) {
     const limit = config?.rateLimit ?? rules.rateLimits.elsewhere;

@@ -33,7 +33,7 @@ export function allowKeeping(reply: FastifyReply, seconds: number): void {
 export function sendFailure(reply: FastifyReply, failure: Failure): void {
   const status = catalogue[failure.kind].rest;
   const { details } = failure;
-  reply.request.refused = failure.kind;
+  reply.request.refusal = failure;
   // Answered before the client was told to go on: what it sends next would be read as another request.
   if (expectsContinue(reply.request.raw) && !reply.request.raw.readableDidRead) reply.header("connection", "close");
   if (status === 401) reply.header("www-authenticate", "Bearer");

@@ -3,7 +3,7 @@
  * row's input, calls, and answers. It names no operation and no kind.
  *
  * 1. Whatever is answered is JSON (or the row's text type), also what is refused below the router.
- * 2. Every answer carries X-Request-Id, and the log has one line for each request under it.
+ * 2. Every answer carries X-Request-Id, and the log has a line for each request under it, and one more for whom it was refused.
  * 3. Nothing of a body is read before the caller is known and the media type is right.
  * 4. After `close()` was called no new call is admitted; admitted ones finish, up to the limit given.
  */
@@ -35,6 +35,7 @@ import type { IdempotentCalls } from "../operations/idempotency.ts";
 import { OpenStreams } from "../operations/open-streams.ts";
 import type { Operation, StreamOperation } from "../operations/operation.ts";
 import type { RateLimits } from "../operations/rate-limits.ts";
+import { logRefusal } from "../operations/refusal-log.ts";
 import { UntakenAnswers } from "../operations/untaken-answers.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
@@ -172,7 +173,7 @@ function openApp(face: Face): FastifyInstance {
   app.addContentTypeParser("*", (_request, _payload, done) => done(null));
   app.decorateRequest("caller");
   app.decorateRequest("countedAs");
-  app.decorateRequest("refused");
+  app.decorateRequest("refusal");
   app.addHook("onRoute", (route) => {
     face.paths.add(route);
     const [method = "GET"] = [route.method].flat();
@@ -299,7 +300,7 @@ async function follow(face: Face, plan: StreamPlan, request: FastifyRequest, rep
 function canAnswer(face: Face, request: FastifyRequest, reply: FastifyReply): boolean {
   if (reply.raw.destroyed) {
     reply.hijack();
-    request.refused = "cancelled";
+    request.refusal = new Failure("cancelled", "The client went away");
     noteAnswer(face, request, reply, catalogue.cancelled.rest);
     return false;
   }
@@ -353,12 +354,16 @@ function frameworkFailure(error: FastifyError, request: FastifyRequest, log: Log
 /** Once for each request: counted, and written down. */
 function noteAnswer(face: Face, request: FastifyRequest, reply: FastifyReply, status: number): void {
   const { config } = request.routeOptions; // made anew each time it is asked for
+  const { id: requestId, method, caller, countedAs, refusal } = request;
   const durationMs = reply.elapsedTime;
   const meter = config?.meter ?? face.metrics?.route(request.method, undefined);
-  meter?.(status, durationMs, request.refused);
+  meter?.(status, durationMs, refusal?.kind);
+  if (refusal !== undefined) {
+    const path = config?.template ?? "unmatched";
+    logRefusal(face.log, { failure: refusal, requestId, caller: countedAs, request: `${method} ${path}` });
+  }
   const level = status >= 500 ? "info" : "debug";
   if (face.log.writes?.(level) === false) return;
-  const { id: requestId, method, caller } = request;
   const route = config?.url ?? "unmatched";
   const fields = { requestId, method, route, status, durationMs, caller: caller?.name };
   face.log[level]("http-request", `${method} ${route} ${status}`, fields);

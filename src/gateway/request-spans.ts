@@ -20,9 +20,9 @@ export function addRequestSpans(app: FastifyInstance, tracing: Tracing): void {
     reply.raw.once("close", () => {
       const isWhole = reply.raw.writableFinished;
       const status = isWhole ? reply.raw.statusCode : catalogue.cancelled.rest;
-      span.set({ "http.response.status_code": status, "troupe.refused": request.refused });
+      span.set({ "http.response.status_code": status, "troupe.refused": request.refusal?.kind });
       // What the caller did wrong is no error of this server.
-      span.end(status >= 500 ? (request.refused ?? "internal") : undefined);
+      span.end(status >= 500 ? (request.refusal?.kind ?? "internal") : undefined);
     });
     tracing.within(span.place, done);
   });

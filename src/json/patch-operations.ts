@@ -3,7 +3,7 @@ import { Failure } from "../errors/failure.ts";
 import { parsePointer } from "./pointer.ts";
 import { namesPrototype, requireSafeJson } from "./safety.ts";
 
-export const patchKinds = ["add", "remove", "replace", "move", "copy", "test"] as const;
+const patchKinds = ["add", "remove", "replace", "move", "copy", "test"] as const;
 export type PatchKind = (typeof patchKinds)[number];
 
 interface Place {

@@ -61,7 +61,7 @@ export function tooDeep(what: string): string {
 }
 
 /** The key of rule 2 that `container` has itself, if any. */
-export function prototypeKey(container: object): "__proto__" | "constructor" | undefined {
+function prototypeKey(container: object): "__proto__" | "constructor" | undefined {
   if (Object.hasOwn(container, "__proto__")) return "__proto__";
   if (!Object.hasOwn(container, "constructor")) return undefined;
   const held = (container as Readonly<Record<string, unknown>>).constructor as unknown;

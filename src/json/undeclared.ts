@@ -15,7 +15,7 @@ export interface Place {
 }
 
 /** Escaped pointers never hold it: `~` is always followed by 0 or 1 in them. */
-export const elementSign = "/~*";
+const elementSign = "/~*";
 
 const top: Place = { tokens: [], shape: "" };
 
@@ -99,7 +99,7 @@ function walkItems(context: Walk, schema: SchemaObject, value: readonly unknown[
 }
 
 /** The schemas `properties` and `patternProperties` give a key. */
-export function declarations(schema: SchemaObject, key: string): readonly unknown[] {
+function declarations(schema: SchemaObject, key: string): readonly unknown[] {
   const { properties, patternProperties } = schema;
   const named = isSchemaObject(properties) && Object.hasOwn(properties, key) ? [properties[key]] : [];
   const matching = isSchemaObject(patternProperties)

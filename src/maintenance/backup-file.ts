@@ -45,9 +45,9 @@ const pieceBytes = 1024 * 1024;
 
 /**
  * @param name what to call the file in errors.
- * @throws BackupError naming what is wrong: no backup, another format, incomplete, changed.
+ * @throws BackupError naming what is wrong: no backup, another format, incomplete, changed; the reason of `signal`.
  */
-export async function proveBackup(file: string, name = file): Promise<BackupSummary> {
+export async function proveBackup(file: string, name = file, signal?: AbortSignal): Promise<BackupSummary> {
   const source = await FileSource.open(file, name);
   try {
     await requireMagic(source, name);
@@ -55,6 +55,7 @@ export async function proveBackup(file: string, name = file): Promise<BackupSumm
     source.moveTo(0);
     const digest = createHash("sha256");
     for (let left = source.size - trailerBytes + trailerBytesDigested; left > 0; ) {
+      signal?.throwIfAborted();
       const piece = await source.take(Math.min(left, pieceBytes));
       digest.update(piece);
       left -= piece.length;

@@ -7,10 +7,12 @@
  * 1. It is the store at one moment: everything acknowledged before the call is in it, and nothing written later.
  * 2. Writers wait for nothing: the engine keeps the moment, and the event loop is free between stretches of some 256 KiB.
  * 3. The packages that the modules of that moment need are held until they are in it.
- * 4. A file gets its name when all of it is on disk and was read back and found whole. Until then it is `<name>.partial-<id>`.
+ * 4. A file gets its name when all of it is on disk and was read back and found whole. Until then it is `<name>.partial-<id>`, and goes
+ *    with whatever ends the work but SIGKILL and a power cut.
  */
 import { randomUUID } from "node:crypto";
-import { type FileHandle, open, rename, rm } from "node:fs/promises";
+import { rmSync } from "node:fs";
+import { type FileHandle, lstat, open, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { Failure, isFailure } from "../errors/failure.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -123,35 +125,47 @@ async function* unchanged(content: AsyncIterable<Buffer>, moduleId: string): Asy
 export interface WriteBackupOptions {
   /** Told after each chunk. */
   readonly onProgress?: ((bytes: number) => void) | undefined;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /**
  * @param chunks those of the messages, in order. Read no faster than the disk takes them.
  * @param file replaced if it is there, in one step and only by a whole backup. Its mode is 0600: it has everybody's data in it.
- * @throws BackupError; or whatever `chunks` throws. No file of that name is made then.
+ * @throws BackupError; whatever `chunks` throws; the reason of `signal`. No file of that name is made then.
  */
 export async function writeBackup(
   chunks: AsyncIterable<Uint8Array>,
   file: string,
-  { onProgress }: WriteBackupOptions = {},
+  { onProgress, signal }: WriteBackupOptions = {},
 ): Promise<BackupSummary> {
+  await requireFile(file);
   const partial = `${file}.partial-${randomUUID()}`;
-  const handle = await open(partial, "wx", 0o600).catch((cause: unknown) => {
-    throw new BackupError(backupExitCodes.target, `Cannot make the file "${file}": ${reasonOf(cause)}`, cause);
-  });
+  const handle = await open(partial, "wx", 0o600).catch((cause: unknown) => notMade(file, cause));
+  // Whoever will not wait ends the process, and what is left to do then cannot wait either.
+  const removeNow = (): void => rmSync(partial, { force: true });
+  process.once("exit", removeNow);
   try {
     try {
       await fill(handle, chunks, file, onProgress);
     } finally {
       await handle.close();
     }
-    const summary = await proveBackup(partial, file);
-    await rename(partial, file);
+    const summary = await proveBackup(partial, file, signal);
+    signal?.throwIfAborted();
+    await rename(partial, file).catch((cause: unknown) => notMade(file, cause));
     await syncFolder(dirname(file));
     return summary;
   } finally {
     await rm(partial, { force: true });
+    process.removeListener("exit", removeNow);
   }
+}
+
+/** Found out before everything was sent, not after. A rename would put the file in the place of a link or device. */
+async function requireFile(file: string): Promise<void> {
+  const found = await lstat(file).catch(() => undefined);
+  if (found === undefined || found.isFile()) return;
+  throw new BackupError(backupExitCodes.target, `Cannot make the file "${file}": what is there is no regular file`);
 }
 
 async function fill(
@@ -167,6 +181,10 @@ async function fill(
     onProgress?.(bytes);
   }
   await handle.sync().catch((cause: unknown) => notWritten(file, cause));
+}
+
+function notMade(file: string, cause: unknown): never {
+  throw new BackupError(backupExitCodes.target, `Cannot make the file "${file}": ${reasonOf(cause)}`, cause);
 }
 
 function notWritten(file: string, cause: unknown): never {

@@ -6,15 +6,15 @@
  *
  * 1. The file is proved before anything is written; a folder with anything in it is refused. `lost+found` and `secrets.key` may be there:
  *    the one comes with a disk, and the other has to be put there by hand, before or after.
- * 2. Until the last step no server opens the folder: its store has data and no format mark. When something goes wrong, what was made is
- *    removed; after a power cut it stays, refused by servers and by the next restore.
+ * 2. Until the last step no server opens the folder: its store is marked as unfinished. When something goes wrong, what was made is removed.
+ *    What a power cut or SIGKILL leaves is refused by servers and by `troupe verify`, and removed by the next restore.
  * 3. The epoch is higher than that of any server that wrote what is in the backup.
  * 4. Nothing in the file can lead out of the folder: ids, hashes and paths are judged as those of archives are.
  *
  * The secrets key is not in a backup. Keep `secrets.key`, or what SERVICE_SECRETS_KEY was, beside it: the header names the keys by their ids,
  * and a server with another key refuses to start.
  */
-import { chmod, mkdir, readdir, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readdir, rm, rmdir, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { isFailure } from "../errors/failure.ts";
 import { restoreBatchBytes } from "../limits.ts";
@@ -22,8 +22,10 @@ import { syncTree } from "../packages/durable.ts";
 import { pathProblem } from "../packages/package-path.ts";
 import { type Place, placeOf } from "../packages/place.ts";
 import type { RawEntry } from "../ports/snapshot.ts";
+import { systemClock } from "../runtime/system-clock.ts";
 import { formatCurrent, metaKeys } from "../store/meta.ts";
-import { createStore, type NewStore } from "../store/offline-store.ts";
+import { createStore, type NewStore, removeUnfinished } from "../store/offline-store.ts";
+import { isUnfinished } from "../store/unfinished.ts";
 import { BackupError, backupExitCodes } from "./backup-error.ts";
 import { type BackupPart, type BackupSummary, proveBackup, readParts, refused } from "./backup-file.ts";
 import { lookAt } from "./package-files.ts";
@@ -34,27 +36,34 @@ export interface RestoreOptions {
   readonly dataDir: string;
   /** Told now and then; `of` is what there is in all. */
   readonly onProgress?: ((progress: { readonly entries: number; readonly of: number }) => void) | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+interface Paths {
+  readonly store: string;
+  readonly modules: string;
 }
 
 const mayBeThere = new Set(["lost+found", "secrets.key"]);
 
-/** Throws BackupError or StoreOpenError; then nothing of the backup is in the folder. */
-export async function restore({ file, dataDir, onProgress }: RestoreOptions): Promise<BackupSummary> {
-  const summary = await proveBackup(file);
+/** Throws BackupError, StoreOpenError or the reason of `signal`; then nothing of the backup is in the folder. */
+export async function restore({ file, dataDir, onProgress, signal }: RestoreOptions): Promise<BackupSummary> {
+  const summary = await proveBackup(file, file, signal);
   const { storeFormat, epoch } = summary.header;
   if (storeFormat > formatCurrent) {
     const why = `its store is of format ${storeFormat}, newer than the ${formatCurrent} this version reads`;
     throw refused(file, `${why}. Restore it with the newer version`);
   }
   const folder = resolve(dataDir);
-  const madeFolder = await requireEmpty(folder);
   const paths = { store: join(folder, "store"), modules: join(folder, "modules") };
+  const madeFolder = await makeEmpty(folder, paths);
+  const store = await createStore(paths.store);
   try {
-    const store = await createStore(paths.store);
     try {
-      await fill(readParts(file), store, paths.modules, file, (entries) =>
+      await fill(until(readParts(file), signal), store, paths.modules, file, (entries) =>
         onProgress?.({ entries, of: summary.counts.entries }),
       );
+      signal?.throwIfAborted();
       await store.finish({ format: storeFormat, epoch: epoch + 1 });
     } finally {
       await store.close();
@@ -63,22 +72,43 @@ export async function restore({ file, dataDir, onProgress }: RestoreOptions): Pr
     await syncTree(dirname(folder), []);
     return summary;
   } catch (error) {
-    for (const path of Object.values(paths)) await rm(path, { recursive: true, force: true });
+    await removeMade(paths);
     if (madeFolder !== undefined) await rm(madeFolder, { recursive: true, force: true });
-    throw isOurs(error) ? error : notWritten(folder, error);
+    throw isOurs(error) || signal?.aborted === true ? error : notWritten(folder, error);
   }
 }
 
 /** The first folder that had to be made for it; undefined: none. */
-async function requireEmpty(folder: string): Promise<string | undefined> {
+async function makeEmpty(folder: string, paths: Paths): Promise<string | undefined> {
   try {
     const made = await mkdir(folder, { recursive: true, mode: 0o700 });
+    await removeCutOff(paths);
     const [stray] = (await readdir(folder)).filter((name) => !mayBeThere.has(name));
     if (stray === undefined) return made;
     const advice = "Restore into an empty folder";
     throw new BackupError(backupExitCodes.target, `Cannot restore into "${folder}": "${stray}" is there. ${advice}`);
   } catch (error) {
-    throw error instanceof BackupError ? error : notWritten(folder, error);
+    throw isOurs(error) ? error : notWritten(folder, error);
+  }
+}
+
+/** The store goes last: its mark says that the rest is of no use. */
+async function removeMade({ store, modules }: Paths): Promise<void> {
+  await rm(modules, { recursive: true, force: true });
+  if (!(await removeUnfinished(store, systemClock))) await rm(store, { recursive: true, force: true });
+}
+
+/** Of a restore that ended without a chance to do so itself. */
+async function removeCutOff(paths: Paths): Promise<void> {
+  if (await isUnfinished(paths.store)) await removeMade(paths);
+  // Cut off even before the mark; a folder with anything in it stays.
+  await rmdir(paths.store).catch(() => undefined);
+}
+
+async function* until<Item>(items: AsyncIterable<Item>, signal: AbortSignal | undefined): AsyncGenerator<Item> {
+  for await (const item of items) {
+    signal?.throwIfAborted();
+    yield item;
   }
 }
 

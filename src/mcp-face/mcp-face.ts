@@ -23,6 +23,7 @@ import type { McpRequest } from "../gateway/mcp-route.ts";
 import { parseJson } from "../json/parse.ts";
 import { mcpCallsInFlightMax } from "../limits.ts";
 import { asFailure } from "../operations/call.ts";
+import { logRefusal } from "../operations/refusal-log.ts";
 import { catalogueTools } from "./catalogue-tools.ts";
 import { inputSchema } from "./input-schema.ts";
 import { instructions } from "./instructions.ts";
@@ -56,8 +57,10 @@ export function openMcpFace(options: McpFaceOptions): McpFace {
       rows.count(tool.countsAs, caller);
       return await tool.run(args, context);
     } catch (error) {
-      const failure = asFailure(error, `mcp ${name}`, caller.requestId, options.log);
-      return failureResult(failure, caller.requestId);
+      const { requestId, countedAs } = caller;
+      const failure = asFailure(error, `mcp ${name}`, requestId, options.log);
+      logRefusal(options.log, { failure, requestId, caller: countedAs, request: `mcp ${name}` });
+      return failureResult(failure, requestId);
     } finally {
       inFlight -= 1;
     }

@@ -8,6 +8,8 @@ export interface MetricSources {
   readonly deadLetters: () => Readonly<Record<string, number>>;
   readonly store: () => { readonly commits: number; readonly queued: number; readonly reopens: number };
   readonly moduleProcesses: () => number;
+  /** In use; `untilMs`: epoch milliseconds. */
+  readonly certificates: () => readonly { readonly name: string; readonly untilMs: number }[];
 }
 
 export function readOnCollect(registry: Registry, sources: MetricSources): void {
@@ -49,6 +51,16 @@ export function readOnCollect(registry: Registry, sources: MetricSources): void 
     help: "Processes of modules that are alive",
     collect() {
       this.set(sources.moduleProcesses());
+    },
+  });
+  new Gauge({
+    ...register,
+    name: "troupe_certificate_expires_timestamp_seconds",
+    help: "When a certificate of the control plane's TLS ends, of several in one file the next to end",
+    labelNames: ["certificate"],
+    collect() {
+      this.reset();
+      for (const { name, untilMs } of sources.certificates()) this.set({ certificate: name }, untilMs / 1_000);
     },
   });
 }

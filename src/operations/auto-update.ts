@@ -55,7 +55,7 @@ export function startAutoUpdate(options: AutoUpdateOptions): () => void {
 }
 
 /** Never rejects. */
-export async function sweep(options: AutoUpdateOptions, signal: AbortSignal): Promise<SweepTotals> {
+async function sweep(options: AutoUpdateOptions, signal: AbortSignal): Promise<SweepTotals> {
   const { modules, services, updates, clock, log } = options;
   const totals: SweepTotals = { checked: 0, updated: 0, failed: 0, skipped: 0 };
   const startedAt = clock.monotonic();

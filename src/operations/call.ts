@@ -164,7 +164,7 @@ export function failureOf(error: unknown, operation: string, requestId: string, 
 }
 
 /** All that a caller learns of a crash; the log has the cause under the request id. */
-export const internalText = "Internal error; the log of the server has details under the request id";
+const internalText = "Internal error; the log of the server has details under the request id";
 
 /** The caller's own request id, as its header holds it, when it is well-formed, else a new one. */
 export function requestIdFrom(offered: string | readonly string[] | undefined): string {

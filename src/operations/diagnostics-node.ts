@@ -1,4 +1,4 @@
-/** A node at a glance: versions and age, the store, the event loop, memory, actors by kind, programs, and whether it takes calls. */
+/** A node at a glance: versions and age, the store, the event loop, memory, actors by kind, programs, certificates, and whether it takes calls. */
 import { getHeapStatistics } from "node:v8";
 import { z } from "zod";
 import type { Clock } from "../ports/clock.ts";
@@ -37,7 +37,6 @@ const getOutput = z.object({
     uptimeSeconds: count,
     ready: z.boolean(),
     notReadyReason: z.string().optional(),
-    draining: z.boolean(),
     store: z.object({
       healthy: z.boolean(),
       reason: z.string().optional(),
@@ -63,13 +62,14 @@ const getOutput = z.object({
     runs: runSlots,
     deadLetters: count,
     logLevel: z.enum(logLevels),
+    certificates: z.array(z.object({ name: z.string(), subject: z.string(), notAfter: instant })),
   }),
 });
 
 export interface NodeDiagnosticsParts {
   readonly version: string;
   readonly clock: Clock;
-  readonly readiness: Readiness & { readonly isDraining: boolean };
+  readonly readiness: Readiness;
   readonly store: Pick<Store, "epoch" | "health"> & {
     inspect(): {
       readonly syncs: number;
@@ -86,11 +86,17 @@ export interface NodeDiagnosticsParts {
   readonly deadLetters: Pick<DeadLetters, "countsByKind">;
   readonly runs: () => z.infer<typeof runSlots>;
   readonly logLevel: () => (typeof logLevels)[number];
+  /** In use; `untilMs`: epoch milliseconds. */
+  readonly certificates: () => readonly {
+    readonly name: string;
+    readonly subject: string;
+    readonly untilMs: number;
+  }[];
 }
 
 /** The node's age counts from this call. */
 export function nodeDiagnostics(parts: NodeDiagnosticsParts): RpcOperation<object, z.infer<typeof getOutput>> {
-  const { version, clock, readiness, store, eventLoop, actors, deadLetters, runs, logLevel } = parts;
+  const { version, clock, readiness, store, eventLoop, actors, deadLetters, runs, logLevel, certificates } = parts;
   const startedAt = isoTime(Math.round(clock.now()));
   const started = clock.monotonic();
   return {
@@ -112,7 +118,6 @@ export function nodeDiagnostics(parts: NodeDiagnosticsParts): RpcOperation<objec
           uptimeSeconds: Math.floor((clock.monotonic() - started) / 1_000),
           ready: state.ready,
           ...(state.ready ? {} : { notReadyReason: state.reason }),
-          draining: readiness.isDraining,
           store: storeStatus(store),
           eventLoopDelay: current,
           ...(before === undefined ? {} : { eventLoopDelayBefore: before }),
@@ -121,6 +126,11 @@ export function nodeDiagnostics(parts: NodeDiagnosticsParts): RpcOperation<objec
           runs: runs(),
           deadLetters: deadLetters.countsByKind().reduce((sum, { count: more }) => sum + more, 0),
           logLevel: logLevel(),
+          certificates: certificates().map(({ name, subject, untilMs }) => ({
+            name,
+            subject,
+            notAfter: isoTime(untilMs),
+          })),
         },
       };
     },

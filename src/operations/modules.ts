@@ -119,7 +119,7 @@ const listInput = z.object({
   limit: pageLimit,
 });
 
-export function toModuleRecord(state: ModuleState): ModuleRecord {
+function toModuleRecord(state: ModuleState): ModuleRecord {
   const { id, name, type, description, version, isBuiltin, enabled, missing, hasIcon, autoUpdate } = state;
   return {
     id,

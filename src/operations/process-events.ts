@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { lifecycleStates } from "../actors/process.ts";
 import { recordingBytesMax } from "../limits.ts";
+import { EndedRecordings } from "./ended-recordings.ts";
 import type { StreamEvent, StreamOperation } from "./operation.ts";
 import { type Followed, followProcess, type NumberedHappening } from "./process-follower.ts";
 import { snapshotShape, toSnapshot } from "./processes.ts";
@@ -48,7 +49,8 @@ const lastEventId = z
 
 const input = z.object({ id: processId, lastEventId: lastEventId.optional() });
 
-export function processStreams(followed: Followed): readonly StreamOperation[] {
+export function processStreams(runs: Omit<Followed, "recordings">): readonly StreamOperation[] {
+  const followed: Followed = { ...runs, recordings: new EndedRecordings() };
   const watch: StreamOperation<z.infer<typeof input>, ProcessEvent> = {
     name: "watchProcess",
     summary: "Follow a process: what its run did so far, then what it does, until it is over",

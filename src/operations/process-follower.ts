@@ -5,7 +5,7 @@
  * `queued`, then what was recorded in order, and at the very end the output and `idle`.
  *
  * 1. A follower is a position. It asks for the next event when its reader has taken the last one, so a slow one holds nobody up.
- * 2. It keeps no events of a run that has ended: those are read again from beside the record, a stretch at a time.
+ * 2. It keeps no events of a run that has ended but the stretch it tells: those are beside the record, and parsed in what all followers share.
  * 3. Numbers only grow. A follower whose run was replaced before it was told to the end starts over with a snapshot.
  */
 import type { ProcessMessage, ProcessState } from "../actors/process.ts";
@@ -13,10 +13,12 @@ import { Failure } from "../errors/failure.ts";
 import { recordedStretchCharactersMax } from "../limits.ts";
 import type { Launcher, Recording, RunEvent, RunIdentity } from "../ports/launcher.ts";
 import type { Actors } from "../runtime/actors.ts";
+import type { EndedRecordings } from "./ended-recordings.ts";
 
 export interface Followed {
   readonly processes: Actors<ProcessState, ProcessMessage>;
   readonly launcher: Launcher;
+  readonly recordings: EndedRecordings;
 }
 
 export type ProcessHappening =
@@ -44,10 +46,10 @@ export interface Follow {
 
 /** null: the follower has everything. Rejects with Failure not_found. */
 export async function followProcess(
-  { processes, launcher }: Followed,
+  followed: Followed,
   { id, after, signal }: Follow,
 ): Promise<AsyncIterable<NumberedHappening> | null> {
-  const follower = new ProcessFollower({ processes, launcher }, id, signal);
+  const follower = new ProcessFollower(followed, id, signal);
   try {
     const state = await follower.begin();
     if (state === null) throw new Failure("not_found", `There is no process ${id}`);
@@ -65,6 +67,7 @@ export async function followProcess(
 class ProcessFollower {
   readonly #processes: Followed["processes"];
   readonly #launcher: Launcher;
+  readonly #recordings: EndedRecordings;
   readonly #id: number;
   readonly #signal: AbortSignal;
   readonly #unwatch: () => void;
@@ -79,9 +82,10 @@ class ProcessFollower {
   #recording: Recording | undefined;
   #wake: (() => void) | undefined;
 
-  constructor({ processes, launcher }: Followed, id: number, signal: AbortSignal) {
+  constructor({ processes, launcher, recordings }: Followed, id: number, signal: AbortSignal) {
     this.#processes = processes;
     this.#launcher = launcher;
+    this.#recordings = recordings;
     this.#id = id;
     this.#signal = signal;
     this.#unwatch = processes.watch(String(id), (state) => this.#changed(state));
@@ -153,18 +157,17 @@ class ProcessFollower {
     // Held only by one who had everything: the next run may have cleared what is beside the record.
     let output = this.#recording?.output;
     while (output === undefined && this.#told < outputNumber) {
-      const stored = await this.#stored(ended);
-      this.#signal.throwIfAborted();
-      if (this.#latest?.run !== this.#run) return false;
-      if (stored === undefined) return false;
-      if (stored.events.length === 0) {
-        output = stored.output;
-        break;
-      }
-      for (const event of stored.events) {
+      const part = await this.#stored(ended);
+      if (part === undefined) return false;
+      for (const event of part.events) {
         yield this.#numbered(this.#told + 1, event);
         this.#told++;
       }
+      if (!part.isLast) continue;
+      output = await this.#processes.blob(String(this.#id), "output");
+      this.#signal.throwIfAborted();
+      if (this.#latest?.run !== this.#run) return false;
+      break;
     }
     if (output !== undefined && this.#told < outputNumber) {
       yield this.#numbered(outputNumber, { kind: "output", output: JSON.parse(output) });
@@ -173,17 +176,19 @@ class ProcessFollower {
     return true;
   }
 
-  /** What comes after the position, some of it at a time; undefined when the run has no such position. */
-  async #stored(ended: ProcessState): Promise<{ events: readonly RunEvent[]; output: string | undefined } | undefined> {
-    const key = String(this.#id);
-    const [text, output] = await Promise.all([
-      this.#processes.blob(key, "events"),
-      this.#processes.blob(key, "output"),
-    ]);
-    const all = text === undefined ? eventsOfRecord(ended) : (JSON.parse(text) as RunEvent[]);
+  /** What comes after the position, some of it at a time; undefined when the run was replaced or has no such position. */
+  async #stored(ended: ProcessState): Promise<{ events: readonly RunEvent[]; isLast: boolean } | undefined> {
+    const run = this.#identity();
+    const kept = this.#recordings.get(run);
+    const text = kept === undefined ? await this.#processes.blob(String(this.#id), "events") : undefined;
+    this.#signal.throwIfAborted();
+    // From here on the text is known to be of this run: the next one shows itself before it writes its own.
+    if (this.#latest?.run !== this.#run) return undefined;
+    const all = kept ?? (text === undefined ? eventsOfRecord(ended) : this.#recordings.parse(run, text));
     // What an interrupted run did went with the server; the follower may have seen it.
     if (this.#told > all.length && ended.reason !== "interrupted") return undefined;
-    return { events: stretch(all, this.#told), output };
+    const events = stretch(all, this.#told);
+    return { events, isLast: this.#told + events.length >= all.length };
   }
 
   #numbered(number: number, happening: ProcessHappening): NumberedHappening {

@@ -54,7 +54,7 @@ export class RateLimits {
 
   /** `path` with parameters as `{id}` or `:id`. The same route always has the same windows; HEAD counts as GET. */
   ofRoute(method: string, path: string): RouteLimit {
-    return this.#named(normalised(`${method === "HEAD" ? "GET" : method} ${path}`));
+    return this.#named(`${method === "HEAD" ? "GET" : method} ${path}`);
   }
 
   /** Of a stream the method is GET. */
@@ -73,21 +73,26 @@ export class RateLimits {
     return [...this.#overrides.keys()].filter((name) => !known.has(name));
   }
 
-  #named(name: string): RouteLimit {
+  #named(route: string): RouteLimit {
+    const name = normalised(route);
     const made = this.#routes.get(name);
     if (made !== undefined) return made;
     const rule = this.#overrides.get(name) ?? rules.get(name) ?? this.#overrides.get("*") ?? everythingElse;
-    const limit = new RouteLimit(new FixedWindows(rule, this.#clock, rateLimitedCallersMax), this.#clock);
+    const windows = new FixedWindows(rule, this.#clock, rateLimitedCallersMax);
+    const limit = new RouteLimit(route.replace(/:(\w+)/g, "{$1}"), windows, this.#clock);
     this.#routes.set(name, limit);
     return limit;
   }
 }
 
 export class RouteLimit {
+  /** `POST /services/{id}/sync`, or `*`. */
+  readonly route: string;
   readonly #windows: FixedWindows;
   readonly #clock: Clock;
 
-  constructor(windows: FixedWindows, clock: Clock) {
+  constructor(route: string, windows: FixedWindows, clock: Clock) {
+    this.route = route;
     this.#windows = windows;
     this.#clock = clock;
   }
@@ -95,15 +100,21 @@ export class RouteLimit {
   /** Counts one request. Throws Failure rate_limit_exceeded. */
   admit(caller: string): Window {
     const window = this.#windows.count(caller);
-    if (window.isExceeded) throw exceeded(window, this.#clock, "Too many requests");
+    if (window.isExceeded) throw exceeded(window, this.#clock, "Too many requests", this.route);
     return window;
   }
 }
 
-export function exceeded(window: Window, clock: Clock, what: string): Failure {
+export function exceeded(window: Window, clock: Clock, what: string, route?: string): Failure {
   const retryAfterSeconds = Math.max(1, Math.ceil((window.endsAt - clock.monotonic()) / 1_000));
   return new Failure("rate_limit_exceeded", `${what}: try again in ${retryAfterSeconds} s`, {
-    exhaustion: { limit: window.limit, remaining: 0, resetAt: window.resetAt, retryAfterSeconds },
+    exhaustion: {
+      limit: window.limit,
+      remaining: 0,
+      resetAt: window.resetAt,
+      retryAfterSeconds,
+      ...(route === undefined ? {} : { route }),
+    },
   });
 }
 

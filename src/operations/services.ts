@@ -116,7 +116,7 @@ export function isEffectivelyEnabled(state: ServiceState, adapters: Adapters): b
   return state.enabled && state.stale === null && adapters.get(state.adapter) !== undefined;
 }
 
-export function toServiceRecord(state: ServiceState, adapters: Adapters): ServiceRecord {
+function toServiceRecord(state: ServiceState, adapters: Adapters): ServiceRecord {
   const { id, name, summary, description, version, hash, source, adapter, enabled } = state;
   const stale = state.stale !== null;
   return {

@@ -31,7 +31,7 @@ export function keyRange(range: Range): KeyRange | undefined {
   return { gt: after, ...end, limit };
 }
 
-export function compareKeys(a: string, b: string): number {
+function compareKeys(a: string, b: string): number {
   return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }
 

@@ -16,6 +16,7 @@ import { type FolderHold, heldElsewhere } from "./folder-hold.ts";
 import { levelSnapshot } from "./level-snapshot.ts";
 import { SharedReads } from "./shared-reads.ts";
 import { damaged, exitCodes, StoreOpenError } from "./store-open-error.ts";
+import { refuseUnfinished } from "./unfinished.ts";
 
 export function levelEngine(hold: FolderHold, clock: Clock, log: Log): Engine {
   const { folder } = hold;
@@ -23,6 +24,7 @@ export function levelEngine(hold: FolderHold, clock: Clock, log: Log): Engine {
   return {
     async open() {
       await refuseIfLocked(folder, clock);
+      await refuseUnfinished(folder);
       const unproved = await checkFiles(folder, log).catch(async (error: unknown) => {
         // Files of a process that started in this moment look damaged while they are being written.
         await refuseIfLocked(folder, clock);
@@ -66,7 +68,7 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] };
  * LevelDB takes its lock first and only then looks whether it may open what it finds. Forbidding it to open an existing
  * database makes it a question: is the lock free? Nothing is read or written but its text log.
  */
-async function refuseIfLocked(folder: string, clock: Clock): Promise<void> {
+export async function refuseIfLocked(folder: string, clock: Clock): Promise<void> {
   for (let attempt = 1; await isLocked(folder); attempt += 1) {
     if (attempt === folderLockAttemptsMax) throw await heldElsewhere(folder);
     // Differs between processes, so that two that asked each other in the same moment do not do so again.

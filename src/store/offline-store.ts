@@ -3,18 +3,20 @@
  * way of one.
  *
  * 1. Looking changes no entry: the epoch stays. (LevelDB itself, when it is opened, moves its latest writes from its log into a table.)
- * 2. A new store is unusable until it is finished: its first entry makes it one with data and without a format mark, which no server opens.
+ * 2. A new store is unusable until it is finished (unfinished.ts), and one that was not finished can be made anew.
  */
-import { readdir } from "node:fs/promises";
+import { mkdir, readdir, rm } from "node:fs/promises";
 import { Level } from "level";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
 import type { RawEntry, SnapshotSource } from "../ports/snapshot.ts";
+import { faultCode } from "./fault-reason.ts";
 import { holdFolder } from "./folder-hold.ts";
-import { levelEngine } from "./level-engine.ts";
+import { levelEngine, refuseIfLocked } from "./level-engine.ts";
 import { epochKey, formatKey } from "./meta.ts";
 import { exitCodes, StoreOpenError } from "./store-open-error.ts";
 import { openStoreSnapshot } from "./store-snapshot.ts";
+import { emptyUnfinished, isUnfinished, markFinished, markUnfinished, syncLogs, unfinishedMark } from "./unfinished.ts";
 
 export interface OfflineStore extends SnapshotSource {
   close(): Promise<void>;
@@ -47,7 +49,7 @@ export async function openOfflineStore(folder: string, clock: Clock, log: Log): 
 /** Whole or not. */
 export async function holdsDatabase(folder: string): Promise<boolean> {
   const names = await readdir(folder).catch(() => []);
-  return names.some((name) => /^(CURRENT|MANIFEST-.*|.*\.(ldb|sst|log))$/.test(name));
+  return names.some((name) => name === unfinishedMark || /^(CURRENT|MANIFEST-.*|.*\.(ldb|sst|log))$/.test(name));
 }
 
 export interface NewStore {
@@ -59,10 +61,14 @@ export interface NewStore {
   close(): Promise<void>;
 }
 
-const unfinishedKey = "m/unfinished";
-
-/** The folder must not exist, or be empty. Throws StoreOpenError. */
+/** The folder must not exist, and the one it is in must. Throws StoreOpenError. */
 export async function createStore(folder: string): Promise<NewStore> {
+  const notMade = (error: unknown): StoreOpenError =>
+    new StoreOpenError(exitCodes.io, `Cannot make a store in "${folder}": ${String(error)}`, error);
+  // Of two that begin at once, one makes the folder: whatever the other's next step is, it is not in here.
+  await mkdir(folder, { mode: 0o700 }).catch((error: unknown) => {
+    throw notMade(error);
+  });
   const hold = await holdFolder(folder);
   const level = new Level<string, string>(folder, { errorIfExists: true });
   const close = async () => {
@@ -70,12 +76,15 @@ export async function createStore(folder: string): Promise<NewStore> {
     await hold.release();
   };
   try {
+    await markUnfinished(folder);
     await level.open();
     await hold.sign();
-    await level.put(unfinishedKey, "", { sync: true });
   } catch (error) {
     await close();
-    throw new StoreOpenError(exitCodes.io, `Cannot make a store in "${folder}": ${String(error)}`, error);
+    // A server came in between and has a store there now.
+    if (faultCode(error) === "LEVEL_LOCKED") await markFinished(folder);
+    else await rm(folder, { recursive: true, force: true });
+    throw notMade(error);
   }
   return {
     add: (entries) =>
@@ -83,15 +92,34 @@ export async function createStore(folder: string): Promise<NewStore> {
         entries.map(([key, value]) => ({ type: "put" as const, key, value })),
         { keyEncoding: "buffer", valueEncoding: "buffer" },
       ),
-    finish: ({ format, epoch }) =>
-      level.batch(
+    async finish({ format, epoch }) {
+      await syncLogs(folder);
+      await level.batch(
         [
           { type: "put", key: formatKey, value: String(format) },
           { type: "put", key: epochKey, value: String(epoch) },
-          { type: "del", key: unfinishedKey },
         ],
         { sync: true },
-      ),
+      );
+      await markFinished(folder);
+    },
     close,
   };
+}
+
+/**
+ * Removes what a store that was begun and not finished has left. False: the folder holds something else, and was left as it is.
+ * Throws StoreOpenError: somebody is filling it now.
+ */
+export async function removeUnfinished(folder: string, clock: Clock): Promise<boolean> {
+  if (!(await isUnfinished(folder))) return false;
+  const hold = await holdFolder(folder);
+  try {
+    await refuseIfLocked(hold.folder, clock);
+    await emptyUnfinished(hold.folder);
+    await rm(hold.folder, { recursive: true });
+    return true;
+  } finally {
+    await hold.release();
+  }
 }

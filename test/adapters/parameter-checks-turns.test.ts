@@ -1,10 +1,10 @@
 /** Who is next: keys take turns, floods lose to others, and nobody who left or waited too long is served. */
 import { beforeEach, describe, expect, test } from "vitest";
-import { Turns } from "../../src/adapters/parameter-checks/turns.ts";
+import { FairTurns } from "../../src/adapters/parameter-checks/fair-turns.ts";
 import type { Clock } from "../../src/ports/clock.ts";
 
 let due: { readonly at: number; readonly action: () => void }[];
-let turns: Turns;
+let turns: FairTurns;
 let order: string[];
 /** Ends the work that has its turn. */
 let finish: () => void;
@@ -24,7 +24,7 @@ const clock: Clock = {
 beforeEach(() => {
   due = [];
   order = [];
-  turns = new Turns({ name: "thing", waitingMax: 4, waitMs: 100, clock });
+  turns = new FairTurns({ name: "thing", waitingMax: 4, waitMs: 100, clock });
 });
 
 function take(key: string, name: string, signal?: AbortSignal): Promise<unknown> {

@@ -164,6 +164,23 @@ describe("renewed files", () => {
     expect(told().slice(3)).toEqual(["info tls-files-renewed"]);
   });
 
+  it("are asked for when an authority of clients ends, with its name and its file", async () => {
+    const { own, clock, look, lines } = watched();
+    const aging = filesIn(newFolder());
+    await makeCertificates({ folder: aging.folder, nowMs: clock.now() - 3_640 * day });
+    own.write("ca.crt", aging.text("ca.crt"));
+    await look(3);
+    expect(lines.map(({ event, message }) => ({ event, message }))).toEqual([
+      { event: "tls-files-renewed", message: expect.stringContaining("SERVICE_GRPC_TLS_CLIENT_CA_FILE until 20") },
+      {
+        event: "tls-certificate-expires",
+        message: expect.stringMatching(
+          /^"CN=Troupe development CA \w+" of SERVICE_GRPC_TLS_CLIENT_CA_FILE expires at 20.*ca\.crt"$/,
+        ),
+      },
+    ]);
+  });
+
   it("are not looked for any more afterwards", async () => {
     const { clock } = watched();
     stop();

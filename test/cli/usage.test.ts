@@ -1,19 +1,12 @@
-/** What is typed: help, faults and exit codes, completion. No server is needed, and none is loaded. */
-import { execFile, execFileSync } from "node:child_process";
-import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+/** What is typed: help, faults and exit codes. No server is needed, and none is loaded. */
+import { globSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
-import { tmpdir } from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
-import { promisify } from "node:util";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { exitCodeMeanings, exitCodes } from "../../src/cli/exit-codes.ts";
 import { runInProcess } from "./run-in-process.ts";
 
 const root = resolve(import.meta.dirname, "../..");
-const folder = mkdtempSync(join(tmpdir(), "troupe-usage-"));
-const run = promisify(execFile);
-
-afterAll(() => rmSync(folder, { recursive: true }));
 
 /** Nothing listens there. */
 const nowhere = { TROUPE_SERVER: "127.0.0.1:1" };
@@ -148,35 +141,6 @@ describe("--help", () => {
   });
 });
 
-describe("completion", () => {
-  it.each([
-    ["troupe pro", ["processes"]],
-    ["troupe processes l", ["list", "logs"]],
-    ["troupe --json services config s", ["schema", "set"]],
-    ["troupe processes list --st", ["--state"]],
-    ["troupe processes list --state r", ["running"]],
-    ["troupe status --key", ["--key-file"]],
-  ])("of bash finds what follows %j", async (line, expected) => {
-    const script = join(folder, "completion.bash");
-    writeFileSync(script, (await runInProcess(["completion", "bash"])).stdout);
-    const words = line.split(" ");
-    const ask = `source '${script}'; COMP_WORDS=(${words.join(" ")}); COMP_CWORD=${words.length - 1}; _troupe; printf '%s\\n' "\${COMPREPLY[@]}"`;
-    const { stdout } = await run("bash", ["--norc", "-c", ask]);
-    expect(stdout.trim().split("\n").sort()).toEqual(expected);
-  });
-
-  it.each(["zsh", "fish"])(
-    "of %s names every command, and is read by the shell where it is installed",
-    async (shell) => {
-      const { stdout } = await runInProcess(["completion", shell]);
-      for (const path of await commandPaths()) expect(stdout).toContain(`'${path}'`);
-      const script = join(folder, `completion.${shell}`);
-      writeFileSync(script, stdout);
-      if (isInstalled(shell)) await run(shell, ["-n", script]);
-    },
-  );
-});
-
 /** Own files that are there before the first line runs. */
 function staticImports(from: string): readonly string[] {
   const found = new Set<string>();
@@ -188,15 +152,6 @@ function staticImports(from: string): readonly string[] {
   };
   visit(join(root, from));
   return [...found];
-}
-
-function isInstalled(shell: string): boolean {
-  try {
-    execFileSync("sh", ["-c", `command -v ${shell}`]);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 describe("every command", () => {

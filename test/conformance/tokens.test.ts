@@ -12,6 +12,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { startServer } from "../e2e/server.ts";
+import { until } from "../until.ts";
 import { inTurn, later, redirects, type Script, type ScriptedRegistry, sends, wellKnown } from "./scripted-registry.ts";
 import {
   clientId,
@@ -226,10 +227,6 @@ describe("credentials that change while a token is being fetched", () => {
     return { remote, id: await site.added(remote, clientSetup) };
   }
   const second = { type: "oauth2", clientId: "second", clientSecret: "other" };
-  const until = async (isSo: () => boolean): Promise<void> => {
-    for (let look = 0; look < 400 && !isSo(); look++) await sleep(5);
-    expect(isSo()).toBe(true);
-  };
 
   it("R-014, R-015, X17 a token that comes late for the old ones is dropped", async () => {
     const { remote, id } = await exchanging(500);

@@ -273,6 +273,7 @@ describe("the Kubernetes manifests", () => {
     for (const [folder, profile] of [
       ["base", "RuntimeDefault"],
       ["sandbox", "Localhost"],
+      ["tls", "RuntimeDefault"],
     ] as const) {
       const rendered = execFileSync("kubectl", ["kustomize", join(deploy, "kubernetes", folder)], { encoding: "utf8" });
       expect(rendered.match(/^kind:/gm)).toHaveLength(manifests.length - 1);

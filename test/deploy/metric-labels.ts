@@ -25,6 +25,7 @@ export async function collectLabels(): Promise<ReadonlyMap<string, readonly stri
     deadLetters: () => ({ parked: 1 }),
     store: () => ({ commits: 0, queued: 0, reopens: 0 }),
     moduleProcesses: () => 0,
+    certificates: () => [{ name: "server", untilMs: 0 }],
   });
   // What a scrape adds by itself, and what the kubelet tells of volumes.
   const scraped = ["job", "instance"];
@@ -63,6 +64,7 @@ export const labelValues: Readonly<Record<string, readonly string[]>> = {
   state: ["queued", "running"],
   level: ["debug", "info", "warn", "error"],
   severity: ["page", "ticket"],
+  certificate: ["server", "client_ca"],
   "troupe_runs_ended_total reason": [
     "none",
     "thrown",

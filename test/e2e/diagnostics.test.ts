@@ -14,6 +14,7 @@ import type { AnyKind } from "../../src/runtime/kind.ts";
 import { systemClock } from "../../src/runtime/system-clock.ts";
 import { openLevelStore } from "../../src/store/level-store.ts";
 import { silentLog } from "../runtime/stage.ts";
+import { until } from "../until.ts";
 import { type ForeignClient, openForeignClient } from "./foreign-client.ts";
 import { newFolder, removeFolder, type Server, startServer } from "./server.ts";
 
@@ -83,15 +84,6 @@ async function refusal(work: Promise<unknown>): Promise<{ code: number; details:
   return { code: error.code, details: error.details };
 }
 
-async function until<T>(what: string, look: () => Promise<T | undefined>): Promise<T> {
-  for (const end = Date.now() + 30_000; ; ) {
-    const found = await look();
-    if (found !== undefined) return found;
-    if (Date.now() > end) throw new Error(`Waited too long for: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-}
-
 const actorsOf = (answer: Answers, kind: string): Answers[] =>
   answer.node.kinds.find(({ count }: Answers) => count.kind === kind)?.actors;
 
@@ -102,7 +94,7 @@ describe("the node", () => {
       nodeVersion: process.version,
       pid: server.child.pid,
       ready: true,
-      draining: false,
+      certificates: [],
       store: { healthy: true, commitsQueued: 0, reopens: "0" },
       runs: { waiting: 0, slots: expect.any(Number) },
       logLevel: "LOG_LEVEL_INFO",
@@ -147,11 +139,11 @@ describe("a parked actor", () => {
 
   it("that crashed too often is brought back and lives; a second restart changes nothing", async () => {
     const id = crashing;
-    await until("the actor is parked", async () => {
+    await until(async () => {
       expect((await rest("POST", `/processes/${id}/signals/run`, {})).status).toBeGreaterThanOrEqual(500);
       const { actor } = await ask("GetActor", { kind: "process", id });
       return actor.actor.phase === "ACTOR_PHASE_PARKED" ? actor : undefined;
-    });
+    }, 30_000);
     expect(actorsOf(await ask("ListActors", { onlyTroubled: true }), "process").map((one) => one.id)).toContain(id);
     const counted = (await ask("GetNode")).node.actors.find(({ kind }: Answers) => kind === "process");
     expect(counted).toMatchObject({ parked: 2 });
@@ -186,7 +178,7 @@ describe("executors", () => {
   it("tell what runs in which child while a program runs, and that nothing does afterwards", async () => {
     const code = "await new Promise((resolve) => setTimeout(resolve, 600_000))";
     const { body } = await rest("POST", "/processes", { code, timeoutMs: null });
-    const busy = await until("the program runs", async () => {
+    const busy = await until(async () => {
       const seen = await ask("ListExecutors");
       return seen.children.some(({ runs }: Answers) => runs.length > 0) ? seen : undefined;
     });
@@ -220,7 +212,7 @@ describe("executors", () => {
     );
 
     await rest("POST", `/processes/${body.id}/signals/kill`);
-    await until("nothing runs", async () => ((await ask("ListExecutors")).runs.length === 0 ? true : undefined));
+    await until(async () => (await ask("ListExecutors")).runs.length === 0);
   });
 });
 
@@ -231,7 +223,7 @@ describe("the log level", () => {
     /** Lines come in order: once this one is there, those before it are as well. */
     const written = async (path: string): Promise<void> => {
       await rest("GET", path);
-      await until(`the line of ${path}`, async () => (isWritten(path) ? true : undefined));
+      await until(async () => isWritten(path));
     };
     const counted = async (): Promise<number> =>
       Number(/troupe_log_records_total\{level="debug"\} (\d+)/.exec((await rest("GET", "/metrics")).text)?.[1] ?? 0);

@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, test } from "vitest";
+import { until } from "../until.ts";
 import { newFolder, removeFolder, type Server, startServer } from "./server.ts";
 
 const megabytes = 48;
@@ -43,14 +44,6 @@ describe.runIf(mounted)("a full disk", () => {
   const create = (): ReturnType<Server["post"]> =>
     server.post("/processes", { code: "//".padEnd(90_000, "x"), autorun: false });
 
-  async function until(condition: () => Promise<boolean>, ms: number): Promise<boolean> {
-    for (const end = Date.now() + ms; Date.now() < end; ) {
-      if (await condition()) return true;
-      await new Promise((resolve) => setTimeout(resolve, 100));
-    }
-    return false;
-  }
-
   it("answers 503 in the envelope, turns readiness off on both faces, and goes on reading", async () => {
     acknowledged.push((await create()).body.id);
     fill();
@@ -61,7 +54,7 @@ describe.runIf(mounted)("a full disk", () => {
     }
     expect(refused.status).toBe(503);
     expect(refused.body).toEqual({ error: expect.any(String), code: "unavailable" });
-    expect(await until(async () => (await server.get("/readyz")).status === 503, 5_000)).toBe(true);
+    await until(async () => (await server.get("/readyz")).status === 503, 5_000);
     expect((await server.get("/healthz")).status).toBe(200);
     expect((await server.get(`/processes/${acknowledged[0]}`)).status).toBe(200);
     expect((await create()).status).toBe(503);
@@ -69,7 +62,7 @@ describe.runIf(mounted)("a full disk", () => {
 
   it("freed, is written to again within 10 s, and nothing acknowledged is missing, also after kill -9", async () => {
     rmSync(filler);
-    expect(await until(async () => (await create()).status === 200, 10_000)).toBe(true);
+    await until(async () => (await create()).status === 200, 10_000);
     expect((await server.get("/readyz")).status).toBe(200);
     for (const id of acknowledged) expect((await server.get(`/processes/${id}`)).status).toBe(200);
     await server.kill();

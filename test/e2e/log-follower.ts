@@ -1,6 +1,7 @@
 /** Follows GET /logs/stream as a browser would, and reads whole lists. */
 import { expect } from "vitest";
 import type { Server } from "./server.ts";
+import { eventsOf, type ServerSentEvent } from "./server-sent-events.ts";
 
 export interface SeenRecord {
   readonly seq: number;
@@ -28,9 +29,8 @@ export async function follow(server: Server, query = "", after?: number, headers
     },
     signal: leaving.signal,
   });
-  expect([answer.status, answer.headers.get("content-type")]).toEqual([200, "text/event-stream; charset=utf-8"]);
   const seen: SeenRecord[] = [];
-  const over = read(answer, seen).catch(() => undefined);
+  const over = read(eventsOf(answer), seen).catch(() => undefined);
   return {
     seen,
     over,
@@ -41,18 +41,10 @@ export async function follow(server: Server, query = "", after?: number, headers
   };
 }
 
-async function read(answer: Response, seen: SeenRecord[]): Promise<void> {
-  let text = "";
-  for await (const chunk of answer.body!.pipeThrough(new TextDecoderStream())) {
-    const blocks = (text + chunk).split("\n\n");
-    text = blocks.pop() ?? "";
-    for (const block of blocks) {
-      const match = /^id: (\d+)\nevent: log\ndata: (.*)$/.exec(block);
-      if (match === null) continue;
-      const record = JSON.parse(match[2] ?? "") as SeenRecord;
-      expect(record.seq).toBe(Number(match[1]));
-      seen.push(record);
-    }
+async function read(events: AsyncIterable<ServerSentEvent>, seen: SeenRecord[]): Promise<void> {
+  for await (const { id, data } of events) {
+    expect(data.seq).toBe(id);
+    seen.push(data);
   }
 }
 

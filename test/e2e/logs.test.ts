@@ -2,6 +2,7 @@
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { until } from "../until.ts";
 import { follow, listAll, type SeenRecord } from "./log-follower.ts";
 import { newFolder, removeFolder, type Server, startRefused, startServer } from "./server.ts";
 
@@ -23,13 +24,6 @@ async function newHome(): Promise<string> {
   const folder = await newFolder();
   folders.push(folder);
   return folder;
-}
-
-async function until(what: string, isSo: () => boolean | Promise<boolean>, ms = 10_000): Promise<void> {
-  for (const end = Date.now() + ms; !(await isSo()); ) {
-    if (Date.now() > end) throw new Error(`Waited ${ms} ms for: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
 }
 
 const seqs = (records: readonly { readonly seq: number }[]): number[] => records.map(({ seq }) => seq);
@@ -75,7 +69,7 @@ describe("the log of a server", () => {
     for (const signal of ["SIGKILL", "SIGTERM"] as const) {
       const follower = await follow(server, "", after);
       await Promise.all(Array.from({ length: 40 }, (_, n) => server.get(`/processes/${n + 1}`)));
-      await until("events", () => follower.seen.length > 40);
+      await until(() => follower.seen.length > 40);
       // Some of these are told, and some go to disk, after the follower has left; some are lost by the kill.
       const leaving = follower.leave();
       await Promise.all(Array.from({ length: 20 }, (_, n) => server.get(`/services/s${n}`)));
@@ -87,7 +81,7 @@ describe("the log of a server", () => {
     }
     const last = await follow(server, "", after);
     const listed = (await listAll(server)).filter(({ seq }) => seq > firstSeq);
-    await until("the rest", () => (last.seen.at(-1)?.seq ?? 0) >= (listed.at(-1)?.seq as number));
+    await until(() => (last.seen.at(-1)?.seq ?? 0) >= (listed.at(-1)?.seq as number));
     await last.leave();
     const told = seqs([...seen, ...last.seen]);
     expect(told).toEqual(sortedOnce(told));
@@ -112,7 +106,7 @@ describe("the log of a server", () => {
   it("keeps as many records as it is told, and none on disk when that is 0", async () => {
     const few = await start(await newHome(), { SERVICE_LOG_RETENTION: "10" });
     for (let n = 0; n < 30; n++) await few.get(`/services/s${n}`);
-    await until("the oldest to go", async () => (await listAll(few)).length < 30);
+    await until(async () => (await listAll(few)).length < 30);
     const home = await newHome();
     const none = await start(home, { SERVICE_LOG_RETENTION: "0" });
     expect((await listAll(none)).map(({ event }) => event)).toContain("listening");
@@ -166,7 +160,7 @@ describe("one server that has keys", () => {
     await get("/services/before");
     const follower = await follow(server, "?event=http-request", undefined, asAgent);
     await get("/services/after");
-    await until("the event", () => follower.seen.length > 0, 5_000);
+    await until(() => follower.seen.length > 0, 5_000);
     expect(follower.seen[0]).toMatchObject({ message: "GET /services/:serviceId 404", level: "debug" });
     await follower.leave();
   });
@@ -198,6 +192,28 @@ describe("one server that has keys", () => {
     const refused = await server.call("DELETE", "/logs", undefined, asAgent);
     expect([head.status, await head.text()]).toEqual([200, ""]);
     expect([refused.status, refused.headers.get("allow")]).toEqual([405, expect.stringMatching(/^GET, HEAD/)]);
+  });
+
+  it("says of a flood of refusals whom it refuses, in few lines, and with no key", async () => {
+    const wrong = { authorization: "Bearer wrong-canary" };
+    const floods = Array.from({ length: 20 }, async () => {
+      for (let time = 0; time < 25; time += 1) {
+        expect((await server.call("GET", "/processes", undefined, wrong)).status).toBe(401);
+        const rpc = `http://${server.grpc}/troupe.v1.ProcessService/ListProcesses`;
+        const headers = { "content-type": "application/json", ...wrong };
+        const refused = await fetch(rpc, { method: "POST", headers, body: "{}" });
+        expect([refused.status, (await refused.text()).includes("unauthenticated")]).toEqual([401, true]);
+      }
+    });
+    const started = Date.now();
+    await Promise.all(floods);
+    await until(() => printed(server).filter(({ event }) => event === "request-refused").length >= 1_000);
+    const lines = printed(server).filter(({ event }) => event === "request-refused");
+    const loud = lines.filter(({ level }) => level === "warn") as unknown as { caller: string }[];
+    expect(loud.length).toBeGreaterThan(0);
+    expect(loud.length).toBeLessThanOrEqual(3 + (Date.now() - started) / 60_000);
+    expect(loud.every(({ caller }) => caller === "ip 127.0.0.1")).toBe(true);
+    expect(server.lines.join("\n")).not.toContain("wrong-canary");
   });
 
   it("ends its followers when it ends", async () => {

@@ -5,13 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type PetStore, startPetStore } from "../../src/demo/pet-store.ts";
 import { ProcessEventKind, ProcessService } from "../../src/gen/troupe/v1/process_service_pb.ts";
 import { newFolder, removeFolder, type Server, startServer } from "./server.ts";
-
-interface Event {
-  readonly id: number;
-  readonly event: string;
-  // biome-ignore lint/suspicious/noExplicitAny: data has many shapes
-  readonly data: any;
-}
+import { eventsOf, type ServerSentEvent } from "./server-sent-events.ts";
 
 let server: Server;
 let store: PetStore;
@@ -35,37 +29,27 @@ afterAll(async () => {
 async function follow(
   on: Server,
   id: number,
-  { after, enough = () => false }: { after?: number; enough?: (events: readonly Event[]) => boolean } = {},
-): Promise<Event[]> {
+  { after, enough = () => false }: { after?: number; enough?: (events: readonly ServerSentEvent[]) => boolean } = {},
+): Promise<ServerSentEvent[]> {
   const leaving = new AbortController();
   const answer = await fetch(`${on.http}/processes/${id}/events`, {
     headers: after === undefined ? {} : { "last-event-id": String(after) },
     signal: leaving.signal,
   });
   if (answer.status === 204) return [];
-  expect([answer.status, answer.headers.get("content-type")]).toEqual([200, "text/event-stream; charset=utf-8"]);
-  const events: Event[] = [];
-  let text = "";
-  for await (const chunk of answer.body!.pipeThrough(new TextDecoderStream())) {
-    const blocks = (text + chunk).split("\n\n");
-    text = blocks.pop() ?? "";
-    for (const block of blocks) {
-      const match = /^id: (\d+)\nevent: ([a-z-]+)\ndata: (.*)$/.exec(block);
-      if (match !== null)
-        events.push({ id: Number(match[1]), event: match[2] ?? "", data: JSON.parse(match[3] ?? "") });
-    }
-    if (enough(events)) {
-      leaving.abort();
-      break;
-    }
+  const events: ServerSentEvent[] = [];
+  for await (const event of eventsOf(answer)) {
+    events.push(event);
+    if (enough(events)) break;
   }
+  leaving.abort();
   return events;
 }
 
 const create = async (on: Server, code: string, more = {}): Promise<number> =>
   (await on.post("/processes", { code, ...more })).body.id;
 
-const printed = (events: readonly Event[], stream: string): string =>
+const printed = (events: readonly ServerSentEvent[], stream: string): string =>
   events.map(({ event, data }) => (event === stream ? data.text : "")).join("");
 
 const program = `
@@ -189,7 +173,7 @@ describe("after kill -9 and a restart", () => {
 
     const second = await startServer({ folder });
     try {
-      const withoutPid = (all: readonly Event[]) => JSON.stringify(all).replace(/"pid":(\d+|null)/g, "");
+      const withoutPid = (all: readonly ServerSentEvent[]) => JSON.stringify(all).replace(/"pid":(\d+|null)/g, "");
       for (const [at, { id: after }] of events.entries()) {
         expect(withoutPid(await follow(second, finished, { after }))).toBe(withoutPid(events.slice(at + 1)));
       }

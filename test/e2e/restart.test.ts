@@ -3,6 +3,7 @@ import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { interruptedError } from "../../src/actors/process.ts";
+import { until } from "../until.ts";
 import { newFolder, removeFolder, type Server, startRefused, startServer } from "./server.ts";
 
 const servers: Server[] = [];
@@ -28,14 +29,6 @@ afterEach(async () => {
 async function ids(server: Server, count: number, body: Record<string, unknown>): Promise<number[]> {
   const answers = await Promise.all(Array.from({ length: count }, () => server.post("/processes", body)));
   return answers.map((answer) => answer.body.id);
-}
-
-async function until(condition: () => Promise<boolean>): Promise<void> {
-  for (let look = 0; look < 400; look++) {
-    if (await condition()) return;
-    await new Promise((resolve) => setTimeout(resolve, 25));
-  }
-  throw new Error("It did not come to pass");
 }
 
 const countOf = async (server: Server, state: string): Promise<number> =>

@@ -2,6 +2,7 @@
  * TLS and mutual TLS of the control plane: a real server on certificates of `troupe certs`. Who is let in, as whom, by which protocol; who
  * is not; and that certificates are renewed while it runs.
  */
+import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { mkdir } from "node:fs/promises";
 import type http from "node:http";
@@ -14,6 +15,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { makeCertificates } from "../../src/certs/make-certificates.ts";
 import { tlsLookMs } from "../../src/limits.ts";
 import { type CertificateFiles, day, filesIn, newFolder } from "../certs/certificate-files.ts";
+import { runInProcess } from "../cli/run-in-process.ts";
 import { type ForeignClient, openForeignClient } from "./foreign-client.ts";
 import { type Server, startRefused, startServer } from "./server.ts";
 
@@ -198,6 +200,29 @@ describe("mutual TLS", () => {
     expect(await checkHealth(server, credentials(pair("client-reader")))).toEqual(serving);
   });
 
+  it("tells operators whose certificates are in use, and until when", async () => {
+    const { node } = (await foreign.admin.call("DiagnosticsService", "GetNode", {})) as {
+      readonly node: { readonly certificates: unknown };
+    };
+    const told = (name: string, file: string) => {
+      const { subject, validToDate } = new X509Certificate(files.text(file));
+      return { name, subject, notAfter: validToDate.toISOString().replace(".000Z", "Z") };
+    };
+    const [certificate, authority] = [told("server", "server.crt"), told("client_ca", "ca.crt")];
+    expect(node.certificates).toEqual([certificate, authority]);
+    const environment = {
+      TROUPE_SERVER: `https://${server.grpc}`,
+      TROUPE_TLS_CA: files.path("ca.crt"),
+      TROUPE_TLS_CERT: files.path("client-admin.crt"),
+      TROUPE_TLS_KEY: files.path("client-admin.key"),
+    };
+    const { stdout } = await runInProcess(["status"], { environment });
+    const line = ({ subject, notAfter }: typeof certificate) =>
+      `${subject}, until ${new Date(notAfter).toISOString()} (`;
+    expect(stdout).toContain(`server certificate  ${line(certificate)}364d 23h left)\n`);
+    expect(stdout).toContain(`client authority    ${line(authority)}`);
+  });
+
   it("leaves the REST face as it was", async () => {
     expect((await server.call("GET", "/processes", undefined, operatorKey)).status).toBe(200);
     expect((await server.call("GET", "/processes")).status).toBe(401);
@@ -312,11 +337,18 @@ describe("TLS", () => {
     };
     const client = await openForeignClient(server.grpc, credentials());
     const list = () => client.call("ProcessService", "ListProcesses", {}, { authorization: "Bearer agent-key" });
+    const endOf = async (): Promise<string | undefined> =>
+      /^troupe_certificate_expires_timestamp_seconds\{certificate="server"\} (\d+)$/m.exec(
+        (await server.get("/metrics")).text,
+      )?.[1];
+    const secondsOf = (): string => String(new X509Certificate(files.text("server.crt")).validToDate.getTime() / 1_000);
     const before = await serialOf();
-    await makeCertificates({ folder: files.folder, force: true });
+    expect(await endOf()).toBe(secondsOf());
+    await makeCertificates({ folder: files.folder, force: true, days: 90 });
     for (const name of ["server.crt", "server.key"]) own.write(name, files.text(name));
     await vi.waitFor(async () => expect(await serialOf()).not.toBe(before), { timeout: 6 * tlsLookMs, interval: 200 });
     expect(await list()).toMatchObject({ items: [] });
+    expect(await endOf()).toBe(secondsOf());
     client.close();
     await vi.waitFor(() => expect(server.lines.join("\n")).toContain("tls-files-renewed"));
   });

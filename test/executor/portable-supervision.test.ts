@@ -7,7 +7,8 @@ import { openPortableExecutor } from "../../src/executor/portable/portable-execu
 import { executorIdleMs, executorWarmChildren } from "../../src/limits.ts";
 import type { Clock } from "../../src/ports/clock.ts";
 import type { Executor } from "../../src/ports/executor.ts";
-import { descendants, executorChildren, isAlive, procFile, until } from "./processes.ts";
+import { until } from "../until.ts";
+import { descendants, executorChildren, isAlive, procFile } from "./processes.ts";
 import { ending, errorOf, runProgram, silentLog, systemClock } from "./program.ts";
 
 const opened: Executor[] = [];

@@ -33,14 +33,6 @@ export function procFile(pid: number, name: string): string {
   }
 }
 
-export async function until(condition: () => boolean, mostMs = 10_000): Promise<void> {
-  const end = performance.now() + mostMs;
-  while (!condition()) {
-    if (performance.now() > end) throw new Error("The condition did not come true");
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}
-
 function isShell(pid: number): boolean {
   return procFile(pid, "comm").trim() === "sh";
 }

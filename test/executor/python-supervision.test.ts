@@ -11,7 +11,8 @@ import { residentKb, residentTreeKb } from "../../src/executor/portable/memory-s
 import { openPythonExecutor } from "../../src/executor/python/python-executor.ts";
 import { executorQueueMax } from "../../src/limits.ts";
 import type { Executor } from "../../src/ports/executor.ts";
-import { descendants, isAlive, procFile, until } from "./processes.ts";
+import { until } from "../until.ts";
+import { descendants, isAlive, procFile } from "./processes.ts";
 import { ending, errorOf, type ProgramResult, runProgram, silentLog, systemClock } from "./program.ts";
 import { describeWherePython, openPython } from "./python-machine.ts";
 

@@ -115,12 +115,12 @@ describe("restoring", () => {
   it.each(["store", "modules", "logs", ".hidden"])(
     "refuses a folder with %s in it, and changes nothing",
     async (name) => {
-      await mkdir(join(dataDir, name), { recursive: true });
+      await mkdir(join(dataDir, name, "kept"), { recursive: true });
       await expect(go()).rejects.toMatchObject({
         exitCode: 73,
         message: `Cannot restore into "${dataDir}": "${name}" is there. Restore into an empty folder`,
       });
-      expect(await readdir(dataDir)).toEqual([name]);
+      expect(await readdir(dataDir, { recursive: true })).toEqual([name, join(name, "kept")]);
     },
   );
 
@@ -207,11 +207,24 @@ describe("restoring", () => {
     expect((await readdir(work)).filter((name) => name.includes("evil"))).toEqual([]);
   });
 
-  it("is refused by a server until it is finished", async () => {
+  it("is refused by a server until it is finished, and by another restore while it goes on", async () => {
+    await mkdir(dataDir);
     const store = await createStore(join(dataDir, "store"));
     await store.add([[Buffer.from("a/process/1"), Buffer.from("1 {}")]]);
+    await expect(go()).rejects.toMatchObject({ exitCode: 75, message: expect.stringContaining("is using it") });
     await store.close();
-    await expect(reopened()).rejects.toThrow("it has data but no format mark");
-    await expect(go()).rejects.toThrow('"store" is there');
+    await expect(reopened()).rejects.toMatchObject({ exitCode: 65, message: expect.stringContaining("was cut off") });
+    await go();
+    await (await reopened()).close();
+  });
+
+  it("that is told to end leaves nothing behind, before it begins and when all is written", async () => {
+    for (const when of ["before", "written"]) {
+      const leaving = new AbortController();
+      const leave = (): void => leaving.abort(new Error("told to end"));
+      if (when === "before") leave();
+      await expect(go({ signal: leaving.signal, onProgress: leave })).rejects.toThrow("told to end");
+      await expect(readdir(dataDir)).rejects.toThrow("ENOENT");
+    }
   });
 });

@@ -14,6 +14,7 @@ import type { CallContext, Operation } from "../../src/operations/operation.ts";
 import { parseRateLimits, RateLimits } from "../../src/operations/rate-limits.ts";
 import type { Log, LogFields } from "../../src/ports/log.ts";
 import { systemClock } from "../../src/runtime/system-clock.ts";
+import { until } from "../until.ts";
 
 const lines: { level: string; event: string; fields: LogFields | undefined }[] = [];
 const log: Log = {
@@ -337,6 +338,8 @@ describe("bounds", () => {
       codes.push((await kill(key)).body.result.structuredContent.code);
     }
     expect(codes).toEqual([undefined, undefined, "rate_limit_exceeded", undefined]);
+    const told = lines.filter(({ event }) => event === "request-refused").at(-1);
+    expect(told?.fields).toMatchObject({ caller: "a", request: "mcp kill_process", limit: "POST /killProcess" });
     await kill("key-a");
     const fifth = await kill("key-a");
     expect(fifth).toMatchObject({
@@ -362,8 +365,4 @@ describe("bounds", () => {
 
 function initialization() {
   return { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "test", version: "1" } };
-}
-
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 10));
 }

@@ -4,7 +4,7 @@ import { moduleProcessWaitMs } from "../../src/limits.ts";
 import type { Clock } from "../../src/ports/clock.ts";
 import type { ModuleHost } from "../../src/ports/module-host.ts";
 import { systemClock } from "../../src/runtime/system-clock.ts";
-import { until } from "../executor/processes.ts";
+import { until } from "../until.ts";
 import { adapterCode, hosted, invocation, openHost, openService, plan, writeModule } from "./modules.ts";
 
 const tools = {

@@ -3,7 +3,8 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
-import { descendants, isAlive, procFile, until } from "../executor/processes.ts";
+import { descendants, isAlive, procFile } from "../executor/processes.ts";
+import { until } from "../until.ts";
 import { adapterCode, hosted, invocation, type OpenHost, openService, openSharedHost, writeModule } from "./modules.ts";
 
 let host: OpenHost;

@@ -1,9 +1,8 @@
 /** How late the event loop is, as it is told: with a loop that is really held up, and a clock that is not. */
+import { setTimeout as pause } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { EventLoopWatch } from "../../src/observability/event-loop-watch.ts";
 import { ManualClock } from "../runtime/manual-clock.ts";
-
-const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 function holdUp(ms: number): void {
   for (const end = performance.now() + ms; performance.now() < end; );

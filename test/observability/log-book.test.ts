@@ -7,8 +7,9 @@ import { LogBook } from "../../src/observability/log-book.ts";
 import type { Clock } from "../../src/ports/clock.ts";
 import type { LogDisk, LogRecord } from "../../src/ports/log-records.ts";
 import { openLogDisk } from "../../src/store/log-disk.ts";
-import { keptLog, temporaryFolder, until, wallClock } from "../store/parts.ts";
+import { keptLog, temporaryFolder, wallClock } from "../store/parts.ts";
 import "../property-seed.ts";
+import { until } from "../until.ts";
 
 let parent: Awaited<ReturnType<typeof temporaryFolder>>;
 const closers: (() => Promise<void>)[] = [];
@@ -59,7 +60,7 @@ interface Opened {
   readonly lines: { readonly seq: number; readonly event: string }[];
   readonly faults: Faults;
   /** Resolves when everything written so far is on disk. */
-  settled(): Promise<void>;
+  settled(): Promise<unknown>;
 }
 
 interface OpenOptions {
@@ -90,7 +91,7 @@ async function open({
   };
   await book.keepOn(openDisk, log);
   closers.push(() => book.close());
-  const settled = () => until("records on disk", () => disk?.last === book.last);
+  const settled = () => until(() => disk?.last === book.last);
   return { book, log, lines, faults, settled };
 }
 
@@ -274,11 +275,11 @@ describe("a disk that fails", () => {
     const { book, log, lines, faults, settled } = await open({ heldMax: 50 });
     faults.appends = true;
     for (let n = 1; n <= 100; n++) log.info("a", `${n}`);
-    await until("a second try", () => lines.some(({ event }) => event === "log-records-not-written"));
+    await until(() => lines.some(({ event }) => event === "log-records-not-written"));
     await new Promise((resolve) => setTimeout(resolve, 1_500));
     expect(lines.filter(({ event }) => event === "log-records-not-written").length).toBe(1);
     faults.appends = false;
-    await until("records to be written", () => lines.some(({ event }) => event === "log-records-dropped"), 5_000);
+    await until(() => lines.some(({ event }) => event === "log-records-dropped"), 5_000);
     await settled();
     const found = await everything(book);
     const lost = 100 + 1 - 50;
@@ -295,9 +296,9 @@ describe("a disk that fails", () => {
     const { book, log, lines, faults, settled } = await open();
     faults.appends = true;
     log.info("a", "1");
-    await until("a try", () => lines.some(({ event }) => event === "log-records-not-written"));
+    await until(() => lines.some(({ event }) => event === "log-records-not-written"));
     faults.appends = false;
-    await until("records to be written", () => lines.some(({ event }) => event === "log-records-kept"), 5_000);
+    await until(() => lines.some(({ event }) => event === "log-records-kept"), 5_000);
     await settled();
     expect(await messages(book)).toMatchObject({ 0: "1", length: 3 });
     expect(book.dropped).toBe(0);
@@ -312,7 +313,7 @@ describe("a disk that fails", () => {
     expect(lines.map(({ event }) => event)).toEqual(["a", "log-records-not-written", "a"]);
     expect((await book.before(book.last + 1, 3)).length).toBe(3);
     faults.opens = false;
-    await until("records to be written", () => lines.some(({ event }) => event === "log-records-kept"), 5_000);
+    await until(() => lines.some(({ event }) => event === "log-records-kept"), 5_000);
     await settled();
     expect((await messages(book)).slice(0, 1)).toEqual(["early"]);
   });
@@ -334,7 +335,7 @@ describe("a disk that fails", () => {
     await book.close();
     expect(performance.now() - started).toBeLessThan(logCloseMs + 2_000);
     resolve();
-    await until("all to be written or counted", () => lines.some(({ event }) => event === "log-records-dropped"));
+    await until(() => lines.some(({ event }) => event === "log-records-dropped"));
     // Those that were under way when they left memory are on disk, not lost.
     expect(book.dropped).toBeGreaterThan(19_000);
     expect(book.dropped).toBeLessThan(20_000);

@@ -131,6 +131,7 @@ describe("the metrics", () => {
       deadLetters: () => ({ expired: 5 }),
       store: () => ({ commits: 9, queued: 1, reopens: 0 }),
       moduleProcesses: () => 3,
+      certificates: () => [{ name: "server", untilMs: 1_800_000_000_000 }],
     });
     for (const _ of [1, 2]) {
       const { values } = readExposition(await metrics.collect());
@@ -149,6 +150,7 @@ describe("the metrics", () => {
         troupe_store_commits_queued: 1,
         troupe_store_reopens_total: 0,
         troupe_module_processes: 3,
+        'troupe_certificate_expires_timestamp_seconds{certificate="server"}': 1_800_000_000,
       };
       expect(Object.fromEntries(Object.keys(expected).map((series) => [series, values.get(series)]))).toEqual(expected);
     }

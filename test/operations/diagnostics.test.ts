@@ -512,6 +512,13 @@ describe("no secret is shown", () => {
     expect(text).not.toContain(credentials.slice(0, 30));
   });
 
+  it("that the vault sealed, wherever it stands in a sentence", () => {
+    const text = sealed("service", "s", "token");
+    expect(maskSentence(`Cannot read "${text}", nor ${text}: it was changed`)).toBe(
+      'Cannot read "[masked]", nor [masked]: it was changed',
+    );
+  });
+
   it("but all that is no secret, field names of schemas among it", async () => {
     const { store, get } = await openHospital();
     const { kind, id, state } = states["a service with secrets"] ?? expect.unreachable();

@@ -1,7 +1,8 @@
 /** What followers of a process are told: in which order, under which numbers, and that none of them affects a run or another. */
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { Failure } from "../../src/errors/failure.ts";
-import { recordedStretchCharactersMax } from "../../src/limits.ts";
+import { endedRecordingsCharactersMax, recordedStretchCharactersMax, recordingBytesMax } from "../../src/limits.ts";
+import { EndedRecordings } from "../../src/operations/ended-recordings.ts";
 import type { ProcessEvent } from "../../src/operations/process-events.ts";
 import { settle } from "../runtime/manual-clock.ts";
 import { openProcesses, sequences, told } from "./process-events-stage.ts";
@@ -223,6 +224,50 @@ describe("a follower", () => {
     const events = await all(stage, id);
     expect(events.flatMap(({ text }) => (text === undefined ? [] : [text]))).toEqual(texts);
     expect(told(await all(stage, id, events.at(-3)?.sequence))).toEqual(["output {}", "state idle"]);
+  });
+
+  it("of many who take a recording of many stretches, the first has it read and parsed, once", async () => {
+    const stage = await openProcesses();
+    const id = await stage.create();
+    const text = "x".repeat(recordedStretchCharactersMax);
+    for (let stretch = 0; stretch < 7; stretch++) stage.run().events.stdout(text);
+    stage.run().end();
+    await settle();
+    const read: string[] = [];
+    const blob = stage.processes.blob.bind(stage.processes);
+    stage.processes.blob = (key, name) => {
+      read.push(name);
+      return blob(key, name);
+    };
+    const parse = vi.spyOn(JSON, "parse");
+    try {
+      const crowd = 20;
+      for (const events of await Promise.all(Array.from({ length: crowd }, () => all(stage, id)))) {
+        expect(events.map((event) => event.text ?? "").join("")).toBe(text.repeat(7));
+      }
+      expect(parse.mock.calls.filter(([given]) => given.length > text.length)).toHaveLength(1);
+      // Those who came at once all asked for it; nobody did for a second stretch.
+      expect(read.filter((name) => name === "events").length).toBeLessThanOrEqual(crowd);
+      expect(read.filter((name) => name === "output")).toHaveLength(crowd);
+      read.length = 0;
+      await all(stage, id);
+      expect(read).toEqual(["output"]);
+    } finally {
+      parse.mockRestore();
+    }
+  });
+
+  it("keeps no more of ended runs for its followers than may be kept, the last asked for", () => {
+    const recordings = new EndedRecordings();
+    const kept = endedRecordingsCharactersMax / recordingBytesMax;
+    const events = [{ kind: "stdout", text: "x" }];
+    const largest = JSON.stringify(events).padEnd(recordingBytesMax);
+    for (let run = 0; run < kept; run++) recordings.parse({ processId: 1, run }, largest);
+    expect(recordings.get({ processId: 1, run: 0 })).toEqual(events);
+    recordings.parse({ processId: 2, run: 0 }, largest);
+    expect(recordings.get({ processId: 1, run: 1 })).toBeUndefined();
+    expect(recordings.get({ processId: 1, run: 0 })).toEqual(events);
+    expect(recordings.get({ processId: 2, run: 0 })).toEqual(events);
   });
 });
 

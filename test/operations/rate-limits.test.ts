@@ -35,6 +35,7 @@ describe("a window", () => {
       remaining: 0,
       resetAt: 1_700_000_060,
       retryAfterSeconds: 40,
+      route: "GET /things",
     });
     await clock.advance(40_000);
     expect(route.admit("me").remaining).toBe(9);

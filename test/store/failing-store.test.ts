@@ -11,10 +11,11 @@ import { DurableStore } from "../../src/store/durable-store.ts";
 import { holdFolder } from "../../src/store/folder-hold.ts";
 import { levelEngine } from "../../src/store/level-engine.ts";
 import { formatCurrent, migrations } from "../../src/store/meta.ts";
+import { until } from "../until.ts";
 import { change } from "./commits.ts";
 import { FaultyLevel } from "./faulty-level.ts";
 import { MemoryDisk } from "./memory-store.ts";
-import { keptLog, temporaryFolder, until, wallClock } from "./parts.ts";
+import { keptLog, temporaryFolder, wallClock } from "./parts.ts";
 
 const folders: string[] = [];
 const engines: readonly [string, () => Promise<Engine>][] = [
@@ -44,7 +45,7 @@ describe.each(engines)("a failing store over %s", (_name, makeEngine) => {
     opened.push(store);
     const changes: StoreHealth[] = [];
     store.onHealth((health) => changes.push(health));
-    const healthy = () => until("health", () => store.health().ok);
+    const healthy = () => until(() => store.health().ok);
     return { store, level, log, changes, healthy };
   }
 
@@ -142,7 +143,7 @@ describe.each(engines)("a failing store over %s", (_name, makeEngine) => {
     level.faults.nextBatch = "before";
     level.faults.opens = true;
     await store.commit([change(store, "a/1", 0, "x")]);
-    await until("the old database to be given up", () => level.closes === 1);
+    await until(() => level.closes === 1);
     await expect(store.load("a/1")).rejects.toMatchObject({ kind: "unavailable", message: "The store cannot be read" });
     level.faults.opens = false;
     await healthy();
@@ -196,7 +197,7 @@ describe.each(engines)("a failing store over %s", (_name, makeEngine) => {
           else tally[outcome[0] === "unknown" ? "unknown" : "refused"] += 1;
         }),
       );
-      await until("health", () => store.health().ok);
+      await until(() => store.health().ok);
     }
     expect(tally.unknown).toBe(100);
     const found = await store.loadMany([...acknowledged]);
@@ -209,7 +210,7 @@ describe.each(engines)("a failing store over %s", (_name, makeEngine) => {
     level.faults.nextBatch = "before";
     level.faults.opens = true;
     await store.commit([change(store, "a/1", 0, "x")]);
-    await until("a first try", () => level.closes === 1);
+    await until(() => level.closes === 1);
     await store.close();
     await expect(store.commit([change(store, "a/1", 0, "x")])).rejects.toMatchObject({
       message: "The store is closed",
@@ -227,7 +228,7 @@ describe.each(engines)("a failing store over %s", (_name, makeEngine) => {
     };
     level.faults.nextBatch = "before";
     await store.commit([change(store, "a/1", 1, "y")]);
-    await until("the reopening", () => store.inspect().reopens === 1);
+    await until(() => store.inspect().reopens === 1);
     expect(await store.commit([change(store, "a/1", 1, "y")])).toEqual(["fenced"]);
     expect(store.health()).toMatchObject({ ok: false, reason: "another process has owned the store in between" });
     await new Promise((resolve) => setTimeout(resolve, 300));

@@ -9,8 +9,9 @@ import { afterAll, afterEach, describe, expect, it } from "vitest";
 import type { StoreHealth } from "../../src/ports/store.ts";
 import type { DurableStore } from "../../src/store/durable-store.ts";
 import { openLevelStore } from "../../src/store/level-store.ts";
+import { until } from "../until.ts";
 import { change } from "./commits.ts";
-import { keptLog, until, wallClock } from "./parts.ts";
+import { keptLog, wallClock } from "./parts.ts";
 
 const disk = mkdtempSync(join(tmpdir(), "troupe-disk-"));
 const canMount = spawnSync("mount", ["-t", "tmpfs", "-o", "size=64m,mode=700", "tmpfs", disk]).status === 0;
@@ -71,7 +72,7 @@ describe.runIf(canMount)("a store on a full disk (needs the right to mount a tmp
     }
 
     await rm(filler);
-    await until("writes to work again", () => store.health().ok, 10_000);
+    await until(() => store.health().ok, 10_000);
     expect(await store.commit([change(store, "a/x", 0, "x")])).toEqual(["ok"]);
     expect(await missing(store, acknowledged)).toEqual([]);
     expect(changes.map(({ ok }) => ok)).toEqual([false, true]);

@@ -30,12 +30,3 @@ export async function temporaryFolder(): Promise<{ path: string; remove(): Promi
   const path = await realpath(await mkdtemp(join(tmpdir(), "troupe-store-")));
   return { path, remove: () => rm(path, { recursive: true, force: true }) };
 }
-
-/** Resolves once `isSo`; rejects after `limitMs`, naming what was waited for. */
-export async function until(what: string, isSo: () => boolean, limitMs = 10_000): Promise<void> {
-  const end = performance.now() + limitMs;
-  while (!isSo()) {
-    if (performance.now() > end) throw new Error(`Waited ${limitMs} ms for: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}

@@ -8,8 +8,9 @@ import { holdFolder } from "../../src/store/folder-hold.ts";
 import { levelEngine } from "../../src/store/level-engine.ts";
 import { formatCurrent, migrations } from "../../src/store/meta.ts";
 import { collect } from "../maintenance/parts.ts";
+import { until } from "../until.ts";
 import { openMemoryStore } from "./memory-store.ts";
-import { keptLog, temporaryFolder, until, wallClock } from "./parts.ts";
+import { keptLog, temporaryFolder, wallClock } from "./parts.ts";
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 let store: DurableStore;
@@ -106,7 +107,7 @@ describe("a snapshot of the store", () => {
     await reading.next();
     failNext = true;
     await write("a/200", "x");
-    await until("the store works again", () => store.health().ok);
+    await until(() => store.health().ok);
     await expect(reading.next()).rejects.toMatchObject({
       kind: "unavailable",
       message: "The store cannot be read: it was opened again since",

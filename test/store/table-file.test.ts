@@ -9,7 +9,8 @@ import { crc32c } from "../../src/store/crc32c.ts";
 import { readLog } from "../../src/store/log-file.ts";
 import { unsnap } from "../../src/store/snappy.ts";
 import { isTableWhole } from "../../src/store/table-file.ts";
-import { keptLog, temporaryFolder, until, wallClock } from "./parts.ts";
+import { until } from "../until.ts";
+import { keptLog, temporaryFolder, wallClock } from "./parts.ts";
 
 let folder: { path: string; remove(): Promise<void> };
 const sizes = [0, 1, 480, 5_000, 32 * 1024 - 30, 32 * 1024, 100_000, 1_000_000];
@@ -112,7 +113,7 @@ describe("LevelDB's files", () => {
     const log = keptLog();
     const names = ["000001.ldb", "000002.ldb", "000003.ldb"];
     const proof = proveInBackground({ folder: path, names, clock: wallClock, log });
-    await until("the end of the proof", () => log.lines.some(({ event }) => event === "store-tables-proved"));
+    await until(() => log.lines.some(({ event }) => event === "store-tables-proved"));
     const damage = log.lines.filter(({ event }) => event === "store-table-damaged");
     expect(damage).toHaveLength(1);
     expect(damage[0]?.message).toContain('"000003.ldb"');

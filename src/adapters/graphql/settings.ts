@@ -7,7 +7,7 @@ import { readEndpoint } from "./endpoint.ts";
 
 type Settings = Readonly<Record<string, unknown>>;
 
-export const timeoutMsDefault = 30_000;
+const timeoutMsDefault = 30_000;
 /** Three levels reach the nodes of a Relay connection: connection, edge, node. */
 export const selectionDepthDefault = 3;
 

@@ -158,7 +158,7 @@ function headersSchema(response: Tree, references: References | undefined): Sche
   return { ...base, properties: Object.fromEntries(properties) };
 }
 
-export function distinct(schemas: readonly Schema[]): Schema[] {
+function distinct(schemas: readonly Schema[]): Schema[] {
   return [...new Map(schemas.map((schema) => [JSON.stringify(schema), schema])).values()];
 }
 

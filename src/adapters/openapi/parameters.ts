@@ -67,7 +67,7 @@ export function readParameters(
   return { plans: usable.map(planOf), keys, slots: slotsOf(usable, reader.converter) };
 }
 
-export function templateNames(path: string): string[] {
+function templateNames(path: string): string[] {
   return [...new Set([...path.matchAll(/\{([^{}]+)\}/g)].map((match) => match[1]!))];
 }
 

@@ -11,7 +11,7 @@ export interface FormStyle {
 }
 
 /** Everything but RFC 3986 unreserved characters. */
-export function percentEncode(text: string): string {
+function percentEncode(text: string): string {
   return encodeURIComponent(wellFormed(text)).replaceAll(
     /[!'()*]/g,
     (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,

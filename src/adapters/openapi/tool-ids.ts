@@ -24,7 +24,7 @@ export function toolIds(operations: readonly Named[]): string[] {
 }
 
 /** `gmail.users.messages.list` → `gmail_users_messages_list`; empty when nothing usable is left. */
-export function cleanId(text: string): string {
+function cleanId(text: string): string {
   const joined = text
     .replaceAll(/[^A-Za-z0-9_$]+/g, "_")
     .replaceAll(/_+/g, "_")

@@ -30,7 +30,7 @@ import type { ParameterCheck, ParameterChecks } from "../../ports/parameter-chec
 import { untilAborted } from "../until-aborted.ts";
 import { openSupervisedWorker, type SupervisedWorker } from "../worker/supervised-worker.ts";
 import type { Checked, CheckInput, CompileInput } from "./check-worker.ts";
-import { Turns } from "./turns.ts";
+import { FairTurns } from "./fair-turns.ts";
 
 export interface ParameterChecksOptions {
   readonly clock: Clock;
@@ -53,7 +53,7 @@ type LaneName = (typeof laneNames)[number];
 
 interface Lane {
   readonly worker: SupervisedWorker;
-  readonly turns: Turns;
+  readonly turns: FairTurns;
 }
 
 /** A schema that was refused, by itself or for its time, is not compiled again for each call of its tool. */
@@ -81,7 +81,7 @@ class WorkerChecks implements ParameterChecks {
         clock,
         log,
       }),
-      turns: new Turns({ name, waitingMax: parameterChecksWaitingMax, waitMs: workerRequestWaitMs, clock }),
+      turns: new FairTurns({ name, waitingMax: parameterChecksWaitingMax, waitMs: workerRequestWaitMs, clock }),
     });
     this.#lanes = {
       quick: open("parameter worker"),

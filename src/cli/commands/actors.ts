@@ -2,9 +2,8 @@
 import { Option } from "commander";
 import type { CommandGroup } from "../command-action.ts";
 import { CliError, exitCodes } from "../exit-codes.ts";
-import { readCount } from "../input.ts";
 import type { Item } from "../item.ts";
-import { type PageRequest, pagesOf } from "../pages.ts";
+import { limitOf, type PageRequest, pagesOf } from "../pages.ts";
 import type { Run } from "../run.ts";
 import type { Column } from "../table.ts";
 
@@ -51,11 +50,10 @@ export const actorCommands: CommandGroup = (program, action) => {
 };
 
 async function list(run: Run): Promise<void> {
-  const { kind, parked, troubled, limit } = run.options as {
+  const { kind, parked, troubled } = run.options as {
     kind?: string;
     parked?: boolean;
     troubled?: boolean;
-    limit?: string;
   };
   const filter = {
     ...(kind === undefined ? {} : { kind }),
@@ -70,8 +68,7 @@ async function list(run: Run): Promise<void> {
     const branches = (answer.node as Item).kinds as readonly Item[];
     return { ...answer, items: branches.flatMap(({ actors }) => actors as readonly Item[]) };
   };
-  const itemsMax = limit === undefined ? undefined : readCount(limit, "Option --limit");
-  await run.out.list(columns, pagesOf(page, itemsMax));
+  await run.out.list(columns, pagesOf(page, limitOf(run)));
 }
 
 function actorOf(name: string): { readonly kind: string; readonly id: string } {

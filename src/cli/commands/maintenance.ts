@@ -45,6 +45,7 @@ async function backup(run: Run, file: string): Promise<void> {
   const summary = await run.during("Backing up", (progress) =>
     writeBackup(chunksOf(client.maintenance.backup({}, { signal: run.signal })), file, {
       onProgress: (bytes) => progress.detail(bytesText(bytes)),
+      signal: run.signal,
     }),
   );
   const { header, counts, sha256 } = summary;
@@ -78,6 +79,7 @@ async function restore(run: Run, file: string): Promise<void> {
       file,
       dataDir: folder,
       onProgress: ({ entries, of }) => progress.detail(`${entries} of ${of} entries`),
+      signal: run.signal,
     }),
   );
   const keys = header.secretsKeyIds;

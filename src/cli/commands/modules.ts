@@ -2,8 +2,7 @@
 import { Option } from "commander";
 import type { CommandGroup } from "../command-action.ts";
 import { CliError, exitCodes } from "../exit-codes.ts";
-import { readCount } from "../input.ts";
-import { pagesOf } from "../pages.ts";
+import { limitOf, pagesOf } from "../pages.ts";
 import type { Run } from "../run.ts";
 import type { Column } from "../table.ts";
 import { updated } from "./services.ts";
@@ -118,16 +117,15 @@ export const moduleCommands: CommandGroup = (program, action) => {
 };
 
 async function list(run: Run, words: readonly string[]): Promise<void> {
-  const { limit, type } = run.options as { limit?: string; type?: string };
+  const { type } = run.options as { type?: string };
   const { ModuleType } = await import("../../gen/troupe/v1/module_pb.ts");
   const filter = {
     ...(words.length === 0 ? {} : { query: words.join(" ") }),
     ...(type === undefined ? {} : { type: type === "adapter" ? ModuleType.ADAPTER : ModuleType.ENVIRONMENT }),
   };
-  const itemsMax = limit === undefined ? undefined : readCount(limit, "Option --limit");
   const page = (request: object) =>
     run.ask(({ modules }, calling) => modules.listModules({ ...filter, ...request }, calling));
-  await run.out.list(columns, pagesOf(page, itemsMax));
+  await run.out.list(columns, pagesOf(page, limitOf(run)));
 }
 
 interface InstallOptions {

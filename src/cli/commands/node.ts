@@ -104,15 +104,26 @@ function glance(run: Run, node: Item): Item {
     version: `${node.version} on Node.js ${node.nodeVersion}, pid ${node.pid}`,
     up: secondsText(node.uptimeSeconds as number),
     ready: node.ready ? run.out.style("green", "yes") : `no: ${node.notReadyReason ?? "it does not say why"}`,
-    ...(node.draining ? { draining: "it finishes what was admitted and ends" } : {}),
     store: healthy ? "healthy" : `failing: ${reason}`,
     programs: `${executing} of ${slots} slots in use, ${waiting} waiting`,
     parked: parked === 0 ? "no actor" : `${parked} (troupe actors list --parked)`,
     memory: bytesText((node.memory as Item).rssBytes as number),
     deadLetters: node.deadLetters,
     logLevel: node.logLevel,
+    ...Object.fromEntries((node.certificates as readonly Item[]).map((one) => certificateLine(run, one))),
   };
 }
+
+/** Titled as what it is for; in yellow for two weeks before its end. */
+function certificateLine(run: Run, { name, subject, notAfter }: Item): [string, string] {
+  const leftSeconds = (Date.parse(notAfter as string) - Date.now()) / 1_000;
+  const title = name === "client_ca" ? "clientAuthority" : `${name}Certificate`;
+  if (leftSeconds <= 0) return [title, run.out.style("red", `${subject}, expired at ${notAfter}`)];
+  const line = `${subject}, until ${notAfter} (${secondsText(leftSeconds)} left)`;
+  return [title, leftSeconds < soonSeconds ? run.out.style("yellow", line) : line];
+}
+
+const soonSeconds = 14 * 86_400;
 
 function details({ store, memory, eventLoopDelay, eventLoopDelayBefore, startedAt }: Item): Item {
   const { epoch, commits, syncs, commitsQueued, reopens } = store as Item;

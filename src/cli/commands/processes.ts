@@ -3,7 +3,7 @@ import { Option } from "commander";
 import type { CommandGroup } from "../command-action.ts";
 import { CliError, exitCodes } from "../exit-codes.ts";
 import { readCount, readId } from "../input.ts";
-import { pagesOf } from "../pages.ts";
+import { limitOf, pagesOf } from "../pages.ts";
 import { followProcess, showLogs } from "../process-events.ts";
 import { runProgram } from "../process-run.ts";
 import { watchProcesses } from "../process-watch.ts";
@@ -13,7 +13,7 @@ import type { Column } from "../table.ts";
 const states = ["queued", "running", "idle", "terminating"] as const;
 const exitStates = ["failed", "success", "timeout", "canceled"] as const;
 
-export const processColumns: readonly Column[] = [
+const processColumns: readonly Column[] = [
   { title: "ID", of: "id", align: "right" },
   { title: "STATE", of: "state" },
   { title: "EXIT", of: "exitState" },
@@ -104,12 +104,11 @@ interface ListOptions {
   readonly ref?: string;
   readonly state?: string;
   readonly exitState?: string;
-  readonly limit?: string;
   readonly watch?: boolean;
 }
 
 async function list(run: Run): Promise<void> {
-  const { ref, state, exitState, limit, watch } = run.options as ListOptions;
+  const { ref, state, exitState, watch } = run.options as ListOptions;
   const { ProcessState, ProcessExitState } = await import("../../gen/troupe/v1/process_pb.ts");
   const filter = {
     ...(ref === undefined ? {} : { ref }),
@@ -123,10 +122,9 @@ async function list(run: Run): Promise<void> {
       throw new CliError(exitCodes.usage, "Option --exit-state is not watched for: leave it out, or --watch");
     return watchProcesses(run, filter, processColumns);
   }
-  const itemsMax = limit === undefined ? undefined : readCount(limit, "Option --limit");
   const page = (request: object) =>
     run.ask(({ processes }, calling) => processes.listProcesses({ ...filter, ...request }, calling));
-  await run.out.list(processColumns, pagesOf(page, itemsMax));
+  await run.out.list(processColumns, pagesOf(page, limitOf(run)));
 }
 
 async function get(run: Run, id: string): Promise<void> {

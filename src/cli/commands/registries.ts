@@ -4,9 +4,8 @@ import type { Command } from "commander";
 import { Option } from "commander";
 import type { CommandAction, CommandGroup } from "../command-action.ts";
 import { CliError, exitCodes } from "../exit-codes.ts";
-import { readCount } from "../input.ts";
 import type { Item } from "../item.ts";
-import { pagesOf } from "../pages.ts";
+import { limitOf, pagesOf } from "../pages.ts";
 import type { Run } from "../run.ts";
 import { readSecret } from "../secret-input.ts";
 import type { Column } from "../table.ts";
@@ -135,10 +134,8 @@ async function readAuth(run: Run) {
 }
 
 async function list(run: Run): Promise<void> {
-  const { limit } = run.options as { limit?: string };
-  const itemsMax = limit === undefined ? undefined : readCount(limit, "Option --limit");
   const page = (request: object) => run.ask(({ registries }, calling) => registries.listRegistries(request, calling));
-  await run.out.list(columns, pagesOf(page, itemsMax));
+  await run.out.list(columns, pagesOf(page, limitOf(run)));
 }
 
 async function add(run: Run, baseUrl: string): Promise<void> {
@@ -154,8 +151,7 @@ async function add(run: Run, baseUrl: string): Promise<void> {
 }
 
 async function browse(run: Run, id: string, words: readonly string[]): Promise<void> {
-  const { modules, kind, limit } = run.options as { modules?: boolean; kind?: string; limit?: string };
-  const itemsMax = limit === undefined ? undefined : readCount(limit, "Option --limit");
+  const { modules, kind } = run.options as { modules?: boolean; kind?: string };
   const filter = { id, ...(words.length === 0 ? {} : { query: words.join(" ") }) };
   const page = (request: object) =>
     modules === true
@@ -165,7 +161,7 @@ async function browse(run: Run, id: string, words: readonly string[]): Promise<v
       : run.ask(({ registries }, calling) =>
           registries.browseDefinitions({ ...filter, ...(kind === undefined ? {} : { kind }), ...request }, calling),
         );
-  await run.out.list(entryColumns, pagesOf(page, itemsMax, modules === true ? "modules" : "definitions"));
+  await run.out.list(entryColumns, pagesOf(page, limitOf(run), modules === true ? "modules" : "definitions"));
 }
 
 function authSentence(id: string, { status, message }: Item): string {

@@ -1,8 +1,8 @@
 /** `troupe services`: what is installed, from a document or from a registry, and how it is set up. */
 import type { CommandGroup } from "../command-action.ts";
 import { CliError, exitCodes } from "../exit-codes.ts";
-import { readCount, readInput } from "../input.ts";
-import { pagesOf } from "../pages.ts";
+import { readInput } from "../input.ts";
+import { limitOf, pagesOf } from "../pages.ts";
 import type { Run } from "../run.ts";
 import type { Column } from "../table.ts";
 import { type SettingsCalls, settingsCommands } from "./settings.ts";
@@ -102,12 +102,10 @@ export const serviceCommands: CommandGroup = (program, action) => {
 };
 
 async function list(run: Run, words: readonly string[]): Promise<void> {
-  const { limit } = run.options as { limit?: string };
   const query = words.length === 0 ? {} : { query: words.join(" ") };
-  const itemsMax = limit === undefined ? undefined : readCount(limit, "Option --limit");
   const page = (request: object) =>
     run.ask(({ services }, calling) => services.listServices({ ...query, ...request }, calling));
-  await run.out.list(columns, pagesOf(page, itemsMax));
+  await run.out.list(columns, pagesOf(page, limitOf(run)));
 }
 
 async function get(run: Run, serviceId: string): Promise<void> {

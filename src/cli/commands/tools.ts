@@ -1,8 +1,8 @@
 /** `troupe tools`: what programs can call. A tool is named as they name it, `petstore.listPets`, or with a slash. */
 import type { CommandGroup } from "../command-action.ts";
 import { CliError, exitCodes } from "../exit-codes.ts";
-import { readCount, readJson } from "../input.ts";
-import { pagesOf } from "../pages.ts";
+import { readJson } from "../input.ts";
+import { limitOf, pagesOf } from "../pages.ts";
 import type { Run } from "../run.ts";
 import type { Column } from "../table.ts";
 
@@ -77,11 +77,9 @@ export async function listTools(
   filter: { readonly serviceId?: string; readonly query?: string },
   itemsMaxDefault?: number,
 ): Promise<void> {
-  const { limit } = run.options as { limit?: string };
-  const itemsMax = limit === undefined ? itemsMaxDefault : readCount(limit, "Option --limit");
   const page = (request: object) =>
     run.ask(({ tools }, calling) => tools.listTools({ ...filter, ...request }, calling));
-  await run.out.list(columns, pagesOf(page, itemsMax));
+  await run.out.list(columns, pagesOf(page, limitOf(run) ?? itemsMaxDefault));
 }
 
 async function docs(run: Run, name: string | undefined): Promise<void> {

@@ -59,5 +59,3 @@ export const brokenModuleSources = {
   "setup-never-ends": `export default { type: "adapter", setup: () => new Promise(() => {}) };`,
   "no-hydrate": `export default { type: "adapter", setup: () => ({ ${definition}, invoke: () => null }) };`,
 } as const satisfies Readonly<Record<string, string>>;
-
-export type BrokenModule = keyof typeof brokenModuleSources;

@@ -8,7 +8,7 @@ import { declarations } from "./declarations.ts";
 export type { EnvironmentBounds };
 
 /** As long as no setting says otherwise. */
-export const environmentBoundsDefault: EnvironmentBounds = {
+const environmentBoundsDefault: EnvironmentBounds = {
   timeoutMs: 30_000,
   memoryMb: 128,
   outputBytes: 1_048_576,

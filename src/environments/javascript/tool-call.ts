@@ -5,7 +5,7 @@ import { escapedJson, foreignJson, isIdentifier, propertyName, stringLiteral } f
 const exampleCharactersMax = 4_000;
 
 /** Members of `services.<id>` that are not tools: such tool ids are reached through `.tools[id].invoke`. */
-export function isPlainMember(toolId: string): boolean {
+function isPlainMember(toolId: string): boolean {
   return toolId !== "then" && toolId !== "tools" && !(toolId in Object.prototype);
 }
 

@@ -14,7 +14,7 @@ import { promisify } from "node:util";
 export const python = "/usr/bin/python3";
 export const bubblewrap = "/usr/bin/bwrap";
 /** The oldest whose library and syntax tree the guest files know. */
-export const pythonMinorMin = 9;
+const pythonMinorMin = 9;
 /** Where guest/zygote.py listens, inside. */
 export const socketPath = "/run/troupe";
 

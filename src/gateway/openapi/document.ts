@@ -16,7 +16,7 @@ export interface DocumentOptions {
 }
 
 /** The version of the interface, not of the server. */
-export const interfaceVersion = "1.0.0";
+const interfaceVersion = "1.0.0";
 
 export function openApiDocument({ operations, streams, hasRoute }: DocumentOptions): JsonObject {
   const components = new Components();

@@ -103,7 +103,7 @@ function about(row: Pick<Operation, "name" | "summary" | "role"> & { readonly ro
   };
 }
 
-export function namesIn(path: string): readonly string[] {
+function namesIn(path: string): readonly string[] {
   return [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name as string);
 }
 

@@ -5,6 +5,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { create, type DescMethod, type JsonValue, toBinary } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { catalogue } from "../../../src/errors/catalogue.ts";
@@ -89,7 +90,6 @@ const { invokeTool } = ToolService.method;
 const { createService, patchServiceConfig } = ServiceService.method;
 const { listRegistries, addRegistry } = RegistryService.method;
 
-const soon = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 /** A call has reached the target; one made at the same time has reached the server as well. */
 const begunMs = 400;
 const logsGoOn = { method: watchLogs, request: {} };
@@ -221,7 +221,7 @@ describe.each(stacks)("$title", ({ name, isHere }) => {
   it.runIf(isHere)("cancels a stream, and a call whose request to its target then ends", async () => {
     expect(await target.until(() => target.waiting.size === 0)).toBe(true);
     const before = target.left();
-    const cancel = target.until(() => target.waiting.size === 1).then(() => soon(begunMs));
+    const cancel = target.until(() => target.waiting.size === 1).then(() => pause(begunMs));
     const told = await Promise.all([
       ask({ ...logsGoOn, cancel }),
       ask({ method: invokeTool, request: { serviceId: "slow", toolId: "hang" }, cancel }),
@@ -285,7 +285,7 @@ describe("a server that is told to end", () => {
     );
     const streams = all.map((peer) => peer.ask({ ...logsGoOn, metadata: operator }));
     expect(await target.until(() => target.asked() === asked + all.length + inFlight.length)).toBe(true);
-    await soon(begunMs);
+    await pause(begunMs);
     const started = performance.now();
     const ended = server.kill("SIGTERM");
     expect(await byHand.until(() => byHand.has(frameTypes.goaway, 0))).toBe(true);

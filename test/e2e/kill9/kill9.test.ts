@@ -5,6 +5,7 @@
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
+import { until } from "../../until.ts";
 import { type ForeignClient, openForeignClient } from "../foreign-client.ts";
 import { newFolder, removeFolder, type Server, startServer } from "../server.ts";
 
@@ -47,7 +48,7 @@ describe(`kill -9, ${cycles} cycles`, () => {
       );
       // Counted from the first acknowledgements, so that a slow machine has as much to lose as a fast one.
       const before = acknowledged.size;
-      await until(() => acknowledged.size >= before + 10);
+      await until(() => acknowledged.size >= before + 10, 30_000);
       await new Promise((resolve) => setTimeout(resolve, 50 + Math.random() * 350));
       const children = childrenOf(server.child.pid ?? 0);
       await server.kill();
@@ -140,10 +141,6 @@ async function lookAtAll(
     const { present } = (await server.get("/services/target/secrets")).body;
     expect(present).toEqual(expect.arrayContaining([...patched]));
   }
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  for (let look = 0; look < 3_000 && !condition(); look++) await new Promise((resolve) => setTimeout(resolve, 10));
 }
 
 function sample<T>(items: readonly T[], count: number): T[] {

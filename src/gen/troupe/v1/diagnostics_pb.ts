@@ -14,7 +14,7 @@ import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file troupe/v1/diagnostics.proto.
  */
 export const file_troupe_v1_diagnostics: GenFile = /*@__PURE__*/
-  fileDesc("Cht0cm91cGUvdjEvZGlhZ25vc3RpY3MucHJvdG8SCXRyb3VwZS52MSKjBAoKTm9kZVN0YXR1cxIPCgd2ZXJzaW9uGAEgASgJEhQKDG5vZGVfdmVyc2lvbhgCIAEoCRILCgNwaWQYAyABKA0SLgoKc3RhcnRlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFgoOdXB0aW1lX3NlY29uZHMYBSABKAQSDQoFcmVhZHkYBiABKAgSHQoQbm90X3JlYWR5X3JlYXNvbhgHIAEoCUgAiAEBEhAKCGRyYWluaW5nGAggASgIEiUKBXN0b3JlGAkgASgLMhYudHJvdXBlLnYxLlN0b3JlU3RhdHVzEjMKEGV2ZW50X2xvb3BfZGVsYXkYCiABKAsyGS50cm91cGUudjEuRXZlbnRMb29wRGVsYXkSOgoXZXZlbnRfbG9vcF9kZWxheV9iZWZvcmUYCyABKAsyGS50cm91cGUudjEuRXZlbnRMb29wRGVsYXkSJAoGbWVtb3J5GAwgASgLMhQudHJvdXBlLnYxLk1lbW9yeVVzZRIlCgZhY3RvcnMYDSADKAsyFS50cm91cGUudjEuQWN0b3JDb3VudBIhCgRydW5zGA4gASgLMhMudHJvdXBlLnYxLlJ1blNsb3RzEhQKDGRlYWRfbGV0dGVycxgPIAEoBBImCglsb2dfbGV2ZWwYECABKA4yEy50cm91cGUudjEuTG9nTGV2ZWxCEwoRX25vdF9yZWFkeV9yZWFzb24i4QEKC1N0b3JlU3RhdHVzEg8KB2hlYWx0aHkYASABKAgSEwoGcmVhc29uGAIgASgJSACIAQESMQoNZmFpbGluZ19zaW5jZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFZXBvY2gYBCABKAQSDwoHY29tbWl0cxgFIAEoBBINCgVzeW5jcxgGIAEoBBIWCg5jb21taXRzX3F1ZXVlZBgHIAEoDRIPCgdyZW9wZW5zGAggASgEEhYKDnJldmlzaW9uX3JlYWRzGAkgASgEQgkKB19yZWFzb24iWAoORXZlbnRMb29wRGVsYXkSDgoGcDUwX21zGAEgASgBEg4KBnA5OV9tcxgCIAEoARIOCgZtYXhfbXMYAyABKAESFgoOd2luZG93X3NlY29uZHMYBCABKA0ioAEKCU1lbW9yeVVzZRIRCglyc3NfYnl0ZXMYASABKAQSFwoPaGVhcF91c2VkX2J5dGVzGAIgASgEEhgKEGhlYXBfdG90YWxfYnl0ZXMYAyABKAQSGAoQaGVhcF9saW1pdF9ieXRlcxgEIAEoBBIWCg5leHRlcm5hbF9ieXRlcxgFIAEoBBIbChNhcnJheV9idWZmZXJzX2J5dGVzGAYgASgEIokBCgpBY3RvckNvdW50EgwKBGtpbmQYASABKAkSEAoIcmVzaWRlbnQYAiABKA0SDgoGcGFya2VkGAMgASgNEhkKEW1haWxib3hfZGVwdGhfbWF4GAQgASgNEg0KBXR1cm5zGAUgASgEEg8KB2NyYXNoZXMYBiABKAQSEAoIcmVzdGFydHMYByABKAQi5QEKBUFjdG9yEgwKBGtpbmQYASABKAkSCgoCaWQYAiABKAkSEAoDcGlkGAMgASgESACIAQESJAoFcGhhc2UYBCABKA4yFS50cm91cGUudjEuQWN0b3JQaGFzZRIVCg1tYWlsYm94X2RlcHRoGAUgASgNEhAKCHJlc3RhcnRzGAYgASgNEhcKCmxhc3RfZXJyb3IYByABKAlIAYgBARIxCg1sYXN0X2Vycm9yX2F0GAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIGCgRfcGlkQg0KC19sYXN0X2Vycm9yIjoKDlN1cGVydmlzZWROb2RlEigKBWtpbmRzGAEgAygLMhkudHJvdXBlLnYxLlN1cGVydmlzZWRLaW5kIlgKDlN1cGVydmlzZWRLaW5kEiQKBWNvdW50GAEgASgLMhUudHJvdXBlLnYxLkFjdG9yQ291bnQSIAoGYWN0b3JzGAIgAygLMhAudHJvdXBlLnYxLkFjdG9yIrEBCgtBY3RvckRldGFpbBIfCgVhY3RvchgBIAEoCzIQLnRyb3VwZS52MS5BY3RvchImCgVzdGF0ZRgCIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSGgoNc3RhdGVfcHJvYmxlbRgDIAEoCUgAiAEBEisKDGRlYWRfbGV0dGVycxgEIAMoCzIVLnRyb3VwZS52MS5EZWFkTGV0dGVyQhAKDl9zdGF0ZV9wcm9ibGVtIj0KCFJ1blNsb3RzEg8KB3dhaXRpbmcYASABKA0SEQoJZXhlY3V0aW5nGAIgASgNEg0KBXNsb3RzGAMgASgNIl8KDEV4ZWN1dGluZ1J1bhISCgpwcm9jZXNzX2lkGAEgASgDEgsKA3J1bhgCIAEoDRIuCgpzdGFydGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLeAQoRRW52aXJvbm1lbnRTdGF0dXMSEQoJbW9kdWxlX2lkGAEgASgJEhAKCGV4ZWN1dG9yGAIgASgJEhAKCGRyYWluaW5nGAMgASgIEgwKBHJ1bnMYBCABKA0SFwoKcnVuc190b3RhbBgFIAEoBEgAiAEBEhsKDmNoaWxkcmVuX3RvdGFsGAYgASgESAGIAQESGgoNY3Jhc2hlc190b3RhbBgHIAEoBEgCiAEBQg0KC19ydW5zX3RvdGFsQhEKD19jaGlsZHJlbl90b3RhbEIQCg5fY3Jhc2hlc190b3RhbCK9AgoMQ2hpbGRQcm9jZXNzEhAKA3BpZBgBIAEoDUgAiAEBEiIKBGtpbmQYAiABKA4yFC50cm91cGUudjEuQ2hpbGRLaW5kEgwKBG5hbWUYAyABKAkSJAoFc3RhdGUYBCABKA4yFS50cm91cGUudjEuQ2hpbGRTdGF0ZRIuCgpzdGFydGVkX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIlCgRydW5zGAYgAygLMhcudHJvdXBlLnYxLkV4ZWN1dGluZ1J1bhIZCgxtZW1vcnlfYnl0ZXMYByABKARIAYgBARIQCghyZXN0YXJ0cxgIIAEoDRIXCgpsYXN0X2Vycm9yGAkgASgJSAKIAQFCBgoEX3BpZEIPCg1fbWVtb3J5X2J5dGVzQg0KC19sYXN0X2Vycm9yIq8BCg5Mb2dMZXZlbFN0YXR1cxIiCgVsZXZlbBgBIAEoDjITLnRyb3VwZS52MS5Mb2dMZXZlbBItChBjb25maWd1cmVkX2xldmVsGAIgASgOMhMudHJvdXBlLnYxLkxvZ0xldmVsEhMKBnNldF9ieRgDIAEoCUgAiAEBEioKBnNldF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCCQoHX3NldF9ieSKRAQoKRGVhZExldHRlchImCgJhdBgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEa2luZBgCIAEoCRIKCgJpZBgDIAEoCRIrCgZyZWFzb24YBCABKA4yGy50cm91cGUudjEuRGVhZExldHRlclJlYXNvbhIUCgxtZXNzYWdlX3R5cGUYBSABKAkiWwoPRGVhZExldHRlckNvdW50EgwKBGtpbmQYASABKAkSKwoGcmVhc29uGAIgASgOMhsudHJvdXBlLnYxLkRlYWRMZXR0ZXJSZWFzb24SDQoFY291bnQYAyABKAQqvgEKCkFjdG9yUGhhc2USGwoXQUNUT1JfUEhBU0VfVU5TUEVDSUZJRUQQABIXChNBQ1RPUl9QSEFTRV9MT0FESU5HEAESFQoRQUNUT1JfUEhBU0VfUkVBRFkQAhIXChNBQ1RPUl9QSEFTRV9UVVJOSU5HEAMSGgoWQUNUT1JfUEhBU0VfUkVTVEFSVElORxAEEhYKEkFDVE9SX1BIQVNFX1BBUktFRBAFEhYKEkFDVE9SX1BIQVNFX1NUT1JFRBAGKpABCg5SZXN0YXJ0T3V0Y29tZRIfChtSRVNUQVJUX09VVENPTUVfVU5TUEVDSUZJRUQQABIdChlSRVNUQVJUX09VVENPTUVfUkVTVEFSVEVEEAESHgoaUkVTVEFSVF9PVVRDT01FX05PVF9QQVJLRUQQAhIeChpSRVNUQVJUX09VVENPTUVfUkVTVEFSVElORxADKooBCglDaGlsZEtpbmQSGgoWQ0hJTERfS0lORF9VTlNQRUNJRklFRBAAEhcKE0NISUxEX0tJTkRfRVhFQ1VUT1IQARIaChZDSElMRF9LSU5EX0ZPUktfU0VSVkVSEAISFQoRQ0hJTERfS0lORF9NT0RVTEUQAxIVChFDSElMRF9LSU5EX1dPUktFUhAEKp4BCgpDaGlsZFN0YXRlEhsKF0NISUxEX1NUQVRFX1VOU1BFQ0lGSUVEEAASGAoUQ0hJTERfU1RBVEVfU1RBUlRJTkcQARIUChBDSElMRF9TVEFURV9JRExFEAISFAoQQ0hJTERfU1RBVEVfQlVTWRADEhcKE0NISUxEX1NUQVRFX0xFQVZJTkcQBBIUChBDSElMRF9TVEFURV9ET1dOEAUqoAIKEERlYWRMZXR0ZXJSZWFzb24SIgoeREVBRF9MRVRURVJfUkVBU09OX1VOU1BFQ0lGSUVEEAASIwofREVBRF9MRVRURVJfUkVBU09OX1VOS05PV05fS0lORBABEh0KGURFQURfTEVUVEVSX1JFQVNPTl9QQVJLRUQQAhIeChpERUFEX0xFVFRFUl9SRUFTT05fRVhQSVJFRBADEiEKHURFQURfTEVUVEVSX1JFQVNPTl9PVkVSTE9BREVEEAQSHgoaREVBRF9MRVRURVJfUkVBU09OX0NSQVNIRUQQBRIhCh1ERUFEX0xFVFRFUl9SRUFTT05fV0FLRV9TUEVOVBAGEh4KGkRFQURfTEVUVEVSX1JFQVNPTl9TVE9QUEVEEAdiBnByb3RvMw", [file_google_protobuf_struct, file_google_protobuf_timestamp, file_troupe_v1_log]);
+  fileDesc("Cht0cm91cGUvdjEvZGlhZ25vc3RpY3MucHJvdG8SCXRyb3VwZS52MSLFBAoKTm9kZVN0YXR1cxIPCgd2ZXJzaW9uGAEgASgJEhQKDG5vZGVfdmVyc2lvbhgCIAEoCRILCgNwaWQYAyABKA0SLgoKc3RhcnRlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFgoOdXB0aW1lX3NlY29uZHMYBSABKAQSDQoFcmVhZHkYBiABKAgSHQoQbm90X3JlYWR5X3JlYXNvbhgHIAEoCUgAiAEBEiUKBXN0b3JlGAggASgLMhYudHJvdXBlLnYxLlN0b3JlU3RhdHVzEjMKEGV2ZW50X2xvb3BfZGVsYXkYCSABKAsyGS50cm91cGUudjEuRXZlbnRMb29wRGVsYXkSOgoXZXZlbnRfbG9vcF9kZWxheV9iZWZvcmUYCiABKAsyGS50cm91cGUudjEuRXZlbnRMb29wRGVsYXkSJAoGbWVtb3J5GAsgASgLMhQudHJvdXBlLnYxLk1lbW9yeVVzZRIlCgZhY3RvcnMYDCADKAsyFS50cm91cGUudjEuQWN0b3JDb3VudBIhCgRydW5zGA0gASgLMhMudHJvdXBlLnYxLlJ1blNsb3RzEhQKDGRlYWRfbGV0dGVycxgOIAEoBBImCglsb2dfbGV2ZWwYDyABKA4yEy50cm91cGUudjEuTG9nTGV2ZWwSMgoMY2VydGlmaWNhdGVzGBAgAygLMhwudHJvdXBlLnYxLkNlcnRpZmljYXRlU3RhdHVzQhMKEV9ub3RfcmVhZHlfcmVhc29uImEKEUNlcnRpZmljYXRlU3RhdHVzEgwKBG5hbWUYASABKAkSDwoHc3ViamVjdBgCIAEoCRItCglub3RfYWZ0ZXIYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIuEBCgtTdG9yZVN0YXR1cxIPCgdoZWFsdGh5GAEgASgIEhMKBnJlYXNvbhgCIAEoCUgAiAEBEjEKDWZhaWxpbmdfc2luY2UYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWVwb2NoGAQgASgEEg8KB2NvbW1pdHMYBSABKAQSDQoFc3luY3MYBiABKAQSFgoOY29tbWl0c19xdWV1ZWQYByABKA0SDwoHcmVvcGVucxgIIAEoBBIWCg5yZXZpc2lvbl9yZWFkcxgJIAEoBEIJCgdfcmVhc29uIlgKDkV2ZW50TG9vcERlbGF5Eg4KBnA1MF9tcxgBIAEoARIOCgZwOTlfbXMYAiABKAESDgoGbWF4X21zGAMgASgBEhYKDndpbmRvd19zZWNvbmRzGAQgASgNIqABCglNZW1vcnlVc2USEQoJcnNzX2J5dGVzGAEgASgEEhcKD2hlYXBfdXNlZF9ieXRlcxgCIAEoBBIYChBoZWFwX3RvdGFsX2J5dGVzGAMgASgEEhgKEGhlYXBfbGltaXRfYnl0ZXMYBCABKAQSFgoOZXh0ZXJuYWxfYnl0ZXMYBSABKAQSGwoTYXJyYXlfYnVmZmVyc19ieXRlcxgGIAEoBCKJAQoKQWN0b3JDb3VudBIMCgRraW5kGAEgASgJEhAKCHJlc2lkZW50GAIgASgNEg4KBnBhcmtlZBgDIAEoDRIZChFtYWlsYm94X2RlcHRoX21heBgEIAEoDRINCgV0dXJucxgFIAEoBBIPCgdjcmFzaGVzGAYgASgEEhAKCHJlc3RhcnRzGAcgASgEIuUBCgVBY3RvchIMCgRraW5kGAEgASgJEgoKAmlkGAIgASgJEhAKA3BpZBgDIAEoBEgAiAEBEiQKBXBoYXNlGAQgASgOMhUudHJvdXBlLnYxLkFjdG9yUGhhc2USFQoNbWFpbGJveF9kZXB0aBgFIAEoDRIQCghyZXN0YXJ0cxgGIAEoDRIXCgpsYXN0X2Vycm9yGAcgASgJSAGIAQESMQoNbGFzdF9lcnJvcl9hdBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCBgoEX3BpZEINCgtfbGFzdF9lcnJvciI6Cg5TdXBlcnZpc2VkTm9kZRIoCgVraW5kcxgBIAMoCzIZLnRyb3VwZS52MS5TdXBlcnZpc2VkS2luZCJYCg5TdXBlcnZpc2VkS2luZBIkCgVjb3VudBgBIAEoCzIVLnRyb3VwZS52MS5BY3RvckNvdW50EiAKBmFjdG9ycxgCIAMoCzIQLnRyb3VwZS52MS5BY3RvciKxAQoLQWN0b3JEZXRhaWwSHwoFYWN0b3IYASABKAsyEC50cm91cGUudjEuQWN0b3ISJgoFc3RhdGUYAiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EhoKDXN0YXRlX3Byb2JsZW0YAyABKAlIAIgBARIrCgxkZWFkX2xldHRlcnMYBCADKAsyFS50cm91cGUudjEuRGVhZExldHRlckIQCg5fc3RhdGVfcHJvYmxlbSI9CghSdW5TbG90cxIPCgd3YWl0aW5nGAEgASgNEhEKCWV4ZWN1dGluZxgCIAEoDRINCgVzbG90cxgDIAEoDSJfCgxFeGVjdXRpbmdSdW4SEgoKcHJvY2Vzc19pZBgBIAEoAxILCgNydW4YAiABKA0SLgoKc3RhcnRlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi3gEKEUVudmlyb25tZW50U3RhdHVzEhEKCW1vZHVsZV9pZBgBIAEoCRIQCghleGVjdXRvchgCIAEoCRIQCghkcmFpbmluZxgDIAEoCBIMCgRydW5zGAQgASgNEhcKCnJ1bnNfdG90YWwYBSABKARIAIgBARIbCg5jaGlsZHJlbl90b3RhbBgGIAEoBEgBiAEBEhoKDWNyYXNoZXNfdG90YWwYByABKARIAogBAUINCgtfcnVuc190b3RhbEIRCg9fY2hpbGRyZW5fdG90YWxCEAoOX2NyYXNoZXNfdG90YWwivQIKDENoaWxkUHJvY2VzcxIQCgNwaWQYASABKA1IAIgBARIiCgRraW5kGAIgASgOMhQudHJvdXBlLnYxLkNoaWxkS2luZBIMCgRuYW1lGAMgASgJEiQKBXN0YXRlGAQgASgOMhUudHJvdXBlLnYxLkNoaWxkU3RhdGUSLgoKc3RhcnRlZF9hdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJQoEcnVucxgGIAMoCzIXLnRyb3VwZS52MS5FeGVjdXRpbmdSdW4SGQoMbWVtb3J5X2J5dGVzGAcgASgESAGIAQESEAoIcmVzdGFydHMYCCABKA0SFwoKbGFzdF9lcnJvchgJIAEoCUgCiAEBQgYKBF9waWRCDwoNX21lbW9yeV9ieXRlc0INCgtfbGFzdF9lcnJvciKvAQoOTG9nTGV2ZWxTdGF0dXMSIgoFbGV2ZWwYASABKA4yEy50cm91cGUudjEuTG9nTGV2ZWwSLQoQY29uZmlndXJlZF9sZXZlbBgCIAEoDjITLnRyb3VwZS52MS5Mb2dMZXZlbBITCgZzZXRfYnkYAyABKAlIAIgBARIqCgZzZXRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgkKB19zZXRfYnkikQEKCkRlYWRMZXR0ZXISJgoCYXQYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBGtpbmQYAiABKAkSCgoCaWQYAyABKAkSKwoGcmVhc29uGAQgASgOMhsudHJvdXBlLnYxLkRlYWRMZXR0ZXJSZWFzb24SFAoMbWVzc2FnZV90eXBlGAUgASgJIlsKD0RlYWRMZXR0ZXJDb3VudBIMCgRraW5kGAEgASgJEisKBnJlYXNvbhgCIAEoDjIbLnRyb3VwZS52MS5EZWFkTGV0dGVyUmVhc29uEg0KBWNvdW50GAMgASgEKr4BCgpBY3RvclBoYXNlEhsKF0FDVE9SX1BIQVNFX1VOU1BFQ0lGSUVEEAASFwoTQUNUT1JfUEhBU0VfTE9BRElORxABEhUKEUFDVE9SX1BIQVNFX1JFQURZEAISFwoTQUNUT1JfUEhBU0VfVFVSTklORxADEhoKFkFDVE9SX1BIQVNFX1JFU1RBUlRJTkcQBBIWChJBQ1RPUl9QSEFTRV9QQVJLRUQQBRIWChJBQ1RPUl9QSEFTRV9TVE9SRUQQBiqQAQoOUmVzdGFydE91dGNvbWUSHwobUkVTVEFSVF9PVVRDT01FX1VOU1BFQ0lGSUVEEAASHQoZUkVTVEFSVF9PVVRDT01FX1JFU1RBUlRFRBABEh4KGlJFU1RBUlRfT1VUQ09NRV9OT1RfUEFSS0VEEAISHgoaUkVTVEFSVF9PVVRDT01FX1JFU1RBUlRJTkcQAyqKAQoJQ2hpbGRLaW5kEhoKFkNISUxEX0tJTkRfVU5TUEVDSUZJRUQQABIXChNDSElMRF9LSU5EX0VYRUNVVE9SEAESGgoWQ0hJTERfS0lORF9GT1JLX1NFUlZFUhACEhUKEUNISUxEX0tJTkRfTU9EVUxFEAMSFQoRQ0hJTERfS0lORF9XT1JLRVIQBCqeAQoKQ2hpbGRTdGF0ZRIbChdDSElMRF9TVEFURV9VTlNQRUNJRklFRBAAEhgKFENISUxEX1NUQVRFX1NUQVJUSU5HEAESFAoQQ0hJTERfU1RBVEVfSURMRRACEhQKEENISUxEX1NUQVRFX0JVU1kQAxIXChNDSElMRF9TVEFURV9MRUFWSU5HEAQSFAoQQ0hJTERfU1RBVEVfRE9XThAFKqACChBEZWFkTGV0dGVyUmVhc29uEiIKHkRFQURfTEVUVEVSX1JFQVNPTl9VTlNQRUNJRklFRBAAEiMKH0RFQURfTEVUVEVSX1JFQVNPTl9VTktOT1dOX0tJTkQQARIdChlERUFEX0xFVFRFUl9SRUFTT05fUEFSS0VEEAISHgoaREVBRF9MRVRURVJfUkVBU09OX0VYUElSRUQQAxIhCh1ERUFEX0xFVFRFUl9SRUFTT05fT1ZFUkxPQURFRBAEEh4KGkRFQURfTEVUVEVSX1JFQVNPTl9DUkFTSEVEEAUSIQodREVBRF9MRVRURVJfUkVBU09OX1dBS0VfU1BFTlQQBhIeChpERUFEX0xFVFRFUl9SRUFTT05fU1RPUFBFRBAHYgZwcm90bzM", [file_google_protobuf_struct, file_google_protobuf_timestamp, file_troupe_v1_log]);
 
 /**
  * How a node is.
@@ -72,67 +72,67 @@ export type NodeStatus = Message<"troupe.v1.NodeStatus"> & {
   notReadyReason?: string | undefined;
 
   /**
-   * It finishes what was admitted and ends. It admits no new call meanwhile, so only calls that were admitted before see this.
-   *
-   * @generated from field: bool draining = 8;
-   */
-  draining: boolean;
-
-  /**
    * Of the records of this node.
    *
-   * @generated from field: troupe.v1.StoreStatus store = 9;
+   * @generated from field: troupe.v1.StoreStatus store = 8;
    */
   store?: StoreStatus | undefined;
 
   /**
    * How late the event loop came to what was due, since the beginning of this minute of the node.
    *
-   * @generated from field: troupe.v1.EventLoopDelay event_loop_delay = 10;
+   * @generated from field: troupe.v1.EventLoopDelay event_loop_delay = 9;
    */
   eventLoopDelay?: EventLoopDelay | undefined;
 
   /**
    * The minute before that. Unset in the first minute.
    *
-   * @generated from field: troupe.v1.EventLoopDelay event_loop_delay_before = 11;
+   * @generated from field: troupe.v1.EventLoopDelay event_loop_delay_before = 10;
    */
   eventLoopDelayBefore?: EventLoopDelay | undefined;
 
   /**
    * Of the server process; its children are in ListExecutors.
    *
-   * @generated from field: troupe.v1.MemoryUse memory = 12;
+   * @generated from field: troupe.v1.MemoryUse memory = 11;
    */
   memory?: MemoryUse | undefined;
 
   /**
    * One for each kind of actor.
    *
-   * @generated from field: repeated troupe.v1.ActorCount actors = 13;
+   * @generated from field: repeated troupe.v1.ActorCount actors = 12;
    */
   actors: ActorCount[];
 
   /**
    * Programs that wait and run.
    *
-   * @generated from field: troupe.v1.RunSlots runs = 14;
+   * @generated from field: troupe.v1.RunSlots runs = 13;
    */
   runs?: RunSlots | undefined;
 
   /**
    * Messages that reached no actor, since the start. ListDeadLetters tells more.
    *
-   * @generated from field: uint64 dead_letters = 15;
+   * @generated from field: uint64 dead_letters = 14;
    */
   deadLetters: bigint;
 
   /**
    * Records below it are not written. GetLogLevel tells more.
    *
-   * @generated from field: troupe.v1.LogLevel log_level = 16;
+   * @generated from field: troupe.v1.LogLevel log_level = 15;
    */
   logLevel: LogLevel;
+
+  /**
+   * Those of the control plane's TLS, the server's and then its clients' authority. None without TLS.
+   *
+   * @generated from field: repeated troupe.v1.CertificateStatus certificates = 16;
+   */
+  certificates: CertificateStatus[];
 };
 
 /**
@@ -141,6 +141,42 @@ export type NodeStatus = Message<"troupe.v1.NodeStatus"> & {
  */
 export const NodeStatusSchema: GenMessage<NodeStatus> = /*@__PURE__*/
   messageDesc(file_troupe_v1_diagnostics, 0);
+
+/**
+ * A certificate in use, and when it ends: from then on TLS connections fail.
+ *
+ * @generated from message troupe.v1.CertificateStatus
+ */
+export type CertificateStatus = Message<"troupe.v1.CertificateStatus"> & {
+  /**
+   * `server`, or `client_ca`: as the metric `troupe_certificate_expires_timestamp_seconds` has it.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Whose it is, such as `CN=troupe.example.com`. Of several in one file it is the one that ends next: any of the server's chain, and of
+   * the authorities those that still are good.
+   *
+   * @generated from field: string subject = 2;
+   */
+  subject: string;
+
+  /**
+   * When it ends.
+   *
+   * @generated from field: google.protobuf.Timestamp not_after = 3;
+   */
+  notAfter?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message troupe.v1.CertificateStatus.
+ * Use `create(CertificateStatusSchema)` to create a new message.
+ */
+export const CertificateStatusSchema: GenMessage<CertificateStatus> = /*@__PURE__*/
+  messageDesc(file_troupe_v1_diagnostics, 1);
 
 /**
  * How the store is, and what it did since the start.
@@ -217,7 +253,7 @@ export type StoreStatus = Message<"troupe.v1.StoreStatus"> & {
  * Use `create(StoreStatusSchema)` to create a new message.
  */
 export const StoreStatusSchema: GenMessage<StoreStatus> = /*@__PURE__*/
-  messageDesc(file_troupe_v1_diagnostics, 1);
+  messageDesc(file_troupe_v1_diagnostics, 2);
 
 /**
  * How late the event loop came to what was due, milliseconds: 0 is on time. What takes long in the server itself shows here.
@@ -259,7 +295,7 @@ export type EventLoopDelay = Message<"troupe.v1.EventLoopDelay"> & {
  * Use `create(EventLoopDelaySchema)` to create a new message.
  */
 export const EventLoopDelaySchema: GenMessage<EventLoopDelay> = /*@__PURE__*/
-  messageDesc(file_troupe_v1_diagnostics, 2);
+  messageDesc(file_troupe_v1_diagnostics, 3);
 
 /**
  * Memory of the server process, bytes.
@@ -315,7 +351,7 @@ export type MemoryUse = Message<"troupe.v1.MemoryUse"> & {
  * Use `create(MemoryUseSchema)` to create a new message.
  */
 export const MemoryUseSchema: GenMessage<MemoryUse> = /*@__PURE__*/
-  messageDesc(file_troupe_v1_diagnostics, 3);
+  messageDesc(file_troupe_v1_diagnostics, 4);
 
 /**
  * The actors of one kind: those in memory, and what became of all since the start.
@@ -378,7 +414,7 @@ export type ActorCount = Message<"troupe.v1.ActorCount"> & {
  * Use `create(ActorCountSchema)` to create a new message.
  */
 export const ActorCountSchema: GenMessage<ActorCount> = /*@__PURE__*/
-  messageDesc(file_troupe_v1_diagnostics, 4);
+  messageDesc(file_troupe_v1_diagnostics, 5);
 
 /**
  * One actor.
@@ -448,7 +484,7 @@ export type Actor = Message<"troupe.v1.Actor"> & {
  * Use `create(ActorSchema)` to create a new message.
  */
 export const ActorSchema: GenMessage<Actor> = /*@__PURE__*/
-  messageDesc(file_troupe_v1_diagnostics, 5);
+  messageDesc(file_troupe_v1_diagnostics, 6);
 
 /**
  * The root of the supervision tree.
@@ -469,7 +505,7 @@ export type SupervisedNode = Message<"troupe.v1.SupervisedNode"> & {
  * Use `create(SupervisedNodeSchema)` to create a new message.
  */
 export const SupervisedNodeSchema: GenMessage<SupervisedNode> = /*@__PURE__*/
-  messageDesc(file_troupe_v1_diagnostics, 6);
+  messageDesc(file_troupe_v1_diagnostics, 7);
 
 /**
  * A branch of the supervision tree.
@@ -497,7 +533,7 @@ export type SupervisedKind = Message<"troupe.v1.SupervisedKind"> & {
  * Use `create(SupervisedKindSchema)` to create a new message.
  */
 export const SupervisedKindSchema: GenMessage<SupervisedKind> = /*@__PURE__*/
-  messageDesc(file_troupe_v1_diagnostics, 7);
+  messageDesc(file_troupe_v1_diagnostics, 8);
 
 /**
  * One actor and what it holds.
@@ -540,7 +576,7 @@ export type ActorDetail = Message<"troupe.v1.ActorDetail"> & {
  * Use `create(ActorDetailSchema)` to create a new message.
  */
 export const ActorDetailSchema: GenMessage<ActorDetail> = /*@__PURE__*/
-  messageDesc(file_troupe_v1_diagnostics, 8);
+  messageDesc(file_troupe_v1_diagnostics, 9);
 
 /**
  * Programs that wait and run.
@@ -575,7 +611,7 @@ export type RunSlots = Message<"troupe.v1.RunSlots"> & {
  * Use `create(RunSlotsSchema)` to create a new message.
  */
 export const RunSlotsSchema: GenMessage<RunSlots> = /*@__PURE__*/
-  messageDesc(file_troupe_v1_diagnostics, 9);
+  messageDesc(file_troupe_v1_diagnostics, 10);
 
 /**
  * A program that runs.
@@ -610,7 +646,7 @@ export type ExecutingRun = Message<"troupe.v1.ExecutingRun"> & {
  * Use `create(ExecutingRunSchema)` to create a new message.
  */
 export const ExecutingRunSchema: GenMessage<ExecutingRun> = /*@__PURE__*/
-  messageDesc(file_troupe_v1_diagnostics, 10);
+  messageDesc(file_troupe_v1_diagnostics, 11);
 
 /**
  * An environment that is alive, with the executor that runs its programs.
@@ -673,7 +709,7 @@ export type EnvironmentStatus = Message<"troupe.v1.EnvironmentStatus"> & {
  * Use `create(EnvironmentStatusSchema)` to create a new message.
  */
 export const EnvironmentStatusSchema: GenMessage<EnvironmentStatus> = /*@__PURE__*/
-  messageDesc(file_troupe_v1_diagnostics, 11);
+  messageDesc(file_troupe_v1_diagnostics, 12);
 
 /**
  * One child process of the server.
@@ -750,7 +786,7 @@ export type ChildProcess = Message<"troupe.v1.ChildProcess"> & {
  * Use `create(ChildProcessSchema)` to create a new message.
  */
 export const ChildProcessSchema: GenMessage<ChildProcess> = /*@__PURE__*/
-  messageDesc(file_troupe_v1_diagnostics, 12);
+  messageDesc(file_troupe_v1_diagnostics, 13);
 
 /**
  * What is not written, and who said so.
@@ -792,7 +828,7 @@ export type LogLevelStatus = Message<"troupe.v1.LogLevelStatus"> & {
  * Use `create(LogLevelStatusSchema)` to create a new message.
  */
 export const LogLevelStatusSchema: GenMessage<LogLevelStatus> = /*@__PURE__*/
-  messageDesc(file_troupe_v1_diagnostics, 13);
+  messageDesc(file_troupe_v1_diagnostics, 14);
 
 /**
  * A message that reached no actor. What it said is not kept: it may hold secrets.
@@ -841,7 +877,7 @@ export type DeadLetter = Message<"troupe.v1.DeadLetter"> & {
  * Use `create(DeadLetterSchema)` to create a new message.
  */
 export const DeadLetterSchema: GenMessage<DeadLetter> = /*@__PURE__*/
-  messageDesc(file_troupe_v1_diagnostics, 14);
+  messageDesc(file_troupe_v1_diagnostics, 15);
 
 /**
  * Dead letters of one kind for one reason, since the start.
@@ -876,7 +912,7 @@ export type DeadLetterCount = Message<"troupe.v1.DeadLetterCount"> & {
  * Use `create(DeadLetterCountSchema)` to create a new message.
  */
 export const DeadLetterCountSchema: GenMessage<DeadLetterCount> = /*@__PURE__*/
-  messageDesc(file_troupe_v1_diagnostics, 15);
+  messageDesc(file_troupe_v1_diagnostics, 16);
 
 /**
  * Where an actor is in its life.

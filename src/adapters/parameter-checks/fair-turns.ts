@@ -5,7 +5,7 @@
 import { Failure } from "../../errors/failure.ts";
 import type { Clock } from "../../ports/clock.ts";
 
-export interface TurnsOptions {
+export interface FairTurnsOptions {
   /** For error texts: "parameter worker". */
   readonly name: string;
   readonly waitingMax: number;
@@ -25,15 +25,15 @@ interface Turn {
   refuse(failure: Failure): void;
 }
 
-export class Turns {
-  readonly #options: TurnsOptions;
+export class FairTurns {
+  readonly #options: FairTurnsOptions;
   /** The first key is next; of a key, the oldest. No key is without turns. */
   readonly #waiting = new Map<string, Set<Turn>>();
   #count = 0;
   #taken = false;
   #closed = false;
 
-  constructor(options: TurnsOptions) {
+  constructor(options: FairTurnsOptions) {
     this.#options = options;
   }
 
