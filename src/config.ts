@@ -7,6 +7,7 @@ import { z } from "zod";
 import { tlsSettingProblems } from "./certs/tls-settings.ts";
 import { isLoopback, parseAddress } from "./net/address.ts";
 import { readCidr } from "./net/cidr.ts";
+import { Secret, secretMask } from "./secrets/secret.ts";
 
 export interface Problem {
   readonly name: string;
@@ -34,6 +35,7 @@ const list = z.string().transform((text) =>
     .map((part) => part.trim())
     .filter((part) => part !== ""),
 );
+const secret = z.string().transform((text) => new Secret(text));
 const flag = z.enum(["0", "1"]).transform((text) => text === "1");
 const durations = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
@@ -56,10 +58,10 @@ export const settingsSchema = z.object({
   SERVICE_GRPC_TLS_KEY_FILE: z.string().optional(),
   SERVICE_GRPC_TLS_CLIENT_CA_FILE: z.string().optional(),
   SERVICE_DATA_DIR: z.string().min(1).default("./data"),
-  SERVICE_API_KEYS: z.string().optional(),
+  SERVICE_API_KEYS: secret.optional(),
   SERVICE_ALLOW_ANONYMOUS: flag.default(false),
-  SERVICE_SECRETS_KEY: z.string().optional(),
-  SERVICE_SECRETS_PREVIOUS_KEYS: list.default([]),
+  SERVICE_SECRETS_KEY: secret.optional(),
+  SERVICE_SECRETS_PREVIOUS_KEYS: list.transform((keys) => keys.map((key) => new Secret(key))).default([]),
   SERVICE_CORS_ORIGINS: list.default([]),
   /** Reverse proxies whose X-Forwarded-For is believed. */
   SERVICE_TRUSTED_PROXIES: cidrs().default([]),
@@ -119,9 +121,9 @@ export function parseSettings(environment: Environment): Settings {
 export function maskedSettings(settings: Settings): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(settings).map(([name, value]) => {
-      const secret = secretSettings.includes(name as keyof Settings);
-      const given = Array.isArray(value) ? value.length > 0 : value !== undefined;
-      return [name, secret && given ? "********" : value];
+      const isSecret = secretSettings.includes(name as keyof Settings);
+      const isGiven = Array.isArray(value) ? value.length > 0 : value !== undefined;
+      return [name, isSecret && isGiven ? secretMask : value];
     }),
   );
 }

@@ -2,7 +2,7 @@
 import { ConfigError, configExitCode, type Settings } from "./config.ts";
 import { DevRegistryStartError } from "./dev-registry/settings.ts";
 import { isFailure } from "./errors/failure.ts";
-import type { Node } from "./node.ts";
+import type { Node } from "./node/node.ts";
 import { JsonLog } from "./observability/json-log.ts";
 import { LogBook } from "./observability/log-book.ts";
 import { systemClock } from "./runtime/system-clock.ts";
@@ -16,7 +16,7 @@ const forceAfterMs = 1_000;
 /** Resolves when it serves. It ends the process itself. */
 export async function serve(settings: Settings): Promise<void> {
   // Not before the settings are known to be good: it is most of what there is to load.
-  const { openNode } = await import("./node.ts");
+  const { openNode } = await import("./node/node.ts");
   const logBook = new LogBook({ clock: systemClock });
   const log = new JsonLog({
     clock: systemClock,

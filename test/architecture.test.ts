@@ -42,11 +42,8 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   "dev-registry": ["demo"],
   observability: ["ports"],
   demo: [],
-  "config.ts": ["certs", "net"],
-  "key-proof.ts": ["ports", "secrets"],
-  "readiness.ts": ["operations", "ports"],
-  "builtins.ts": ["*"],
-  "node.ts": ["*"],
+  "config.ts": ["certs", "net", "secrets"],
+  node: ["*"],
   "serve.ts": ["*"],
   "main.ts": ["*"],
 };

@@ -1,6 +1,7 @@
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
 import { ConfigError, type Environment, maskedSettings, parseSettings } from "../src/config.ts";
 
@@ -81,7 +82,9 @@ describe("settings", () => {
   it("read a secret from a file, and refuse it given twice or unreadable", () => {
     const file = join(mkdtempSync(join(tmpdir(), "troupe-config-")), "keys");
     writeFileSync(file, "ops:operator:0123456789abcdef\n");
-    expect(parseSettings({ SERVICE_API_KEYS_FILE: file }).SERVICE_API_KEYS).toBe("ops:operator:0123456789abcdef");
+    const given = parseSettings({ SERVICE_API_KEYS_FILE: file });
+    expect(given.SERVICE_API_KEYS?.reveal()).toBe("ops:operator:0123456789abcdef");
+    expect(inspect(given)).not.toContain("0123456789abcdef");
     expect(problems({ SERVICE_API_KEYS_FILE: file, SERVICE_API_KEYS: "x" })).toEqual(["SERVICE_API_KEYS_FILE"]);
     expect(problems({ SERVICE_API_KEYS_FILE: `${file}.absent` })).toEqual(["SERVICE_API_KEYS_FILE"]);
   });

@@ -39,10 +39,9 @@ export function newArrival(
   headers: IncomingHttpHeaders,
   socket: Pick<Arrival, "headersCount" | "socketAddress" | "certificateName">,
 ): Arrival {
-  const requestId = headers["x-request-id"];
   return {
     ...socket,
-    requestId: requestIdFrom(Array.isArray(requestId) ? undefined : requestId),
+    requestId: requestIdFrom(headers["x-request-id"]),
     protocol: headers["content-type"]?.startsWith("application/grpc") === true ? "grpc" : "connect_rpc",
     host: authorityOf(headers),
     header: (name) => joined(headers[name]),

@@ -2,12 +2,12 @@
  * The actor system: finds or wakes the cell of an address, hands it messages, and keeps the bounds that span actors
  * (resident actors, deadlines, dead letters, wakes). It knows kinds only through their interface.
  */
-import { Failure, isFailure } from "../errors/failure.ts";
+import { Failure } from "../errors/failure.ts";
 import { passivateIdleMs, residentActorsMax } from "../limits.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
 import type { ActorCensus } from "../ports/metrics.ts";
-import type { Commit, Outcome, Store, StoredRecord, Write } from "../ports/store.ts";
+import type { Commit, Outcome, Store, Write } from "../ports/store.ts";
 import type { Tracing } from "../ports/tracing.ts";
 import { Actors } from "./actors.ts";
 import { Cell, type CellPhase } from "./cell.ts";
@@ -15,10 +15,10 @@ import type { CellHost, KindTally } from "./cell-host.ts";
 import { type DeadLetterReason, DeadLetters } from "./dead-letters.ts";
 import { Deadlines } from "./deadlines.ts";
 import { type AskOptions, type Envelope, refuseCycle } from "./envelope.ts";
-import { blobKey, blobPrefix, indexPrefix, owedIndex, recordKey, sequenceKey } from "./keys.ts";
+import { blobKey, blobPrefix, indexPrefix, owedIndex, sequenceKey } from "./keys.ts";
 import { type Address, type AnyKind, addressText, type Kind } from "./kind.ts";
-import { decodeRecord } from "./record.ts";
 import { Sequence } from "./sequence.ts";
+import { StoredStates } from "./stored-states.ts";
 import { Wakes } from "./wakes.ts";
 
 export interface SystemOptions {
@@ -90,6 +90,7 @@ export class System implements CellHost {
   readonly #idleMs: number;
   readonly #kinds = new Map<string, Registered>();
   readonly #watchers = new Map<string, Set<Watcher>>();
+  readonly #stored: StoredStates;
   #observer: ActorObserver | undefined;
   readonly #wakes: Wakes;
   #lastPid = 0;
@@ -105,6 +106,7 @@ export class System implements CellHost {
     this.#residentMax = options.residentMax ?? residentActorsMax;
     this.#idleMs = options.idleMs ?? passivateIdleMs;
     this.deadlines = new Deadlines(options.clock);
+    this.#stored = new StoredStates(options.store, options.log, (address) => this.kindOf(address));
     this.#wakes = new Wakes({
       clock: options.clock,
       store: options.store,
@@ -192,8 +194,8 @@ export class System implements CellHost {
   async query(address: Address): Promise<Seen<unknown>> {
     const cell = this.#resident(address);
     if (cell !== undefined && isCommitted(cell)) return { state: cell.state, pid: cell.pid };
-    const stored = await this.#stored(address);
-    return { state: stored === undefined ? null : this.#decoded(address, stored.value), pid: cell?.pid ?? null };
+    const state = await this.#stored.one(address);
+    return { state, pid: cell?.pid ?? null };
   }
 
   /** States of many actors, in the order asked; those that are gone or unreadable are left out. */
@@ -201,17 +203,15 @@ export class System implements CellHost {
     const resident = this.#kinds.get(kind)?.cells;
     const cells = keys.map((key) => resident?.get(key));
     const missing = keys.filter((_, position) => !isCommitted(cells[position]));
-    const loaded = await this.#storedMany(missing.map((key) => ({ kind, key })));
-    const records = new Map(missing.map((key, position) => [key, loaded[position]]));
+    const loaded = await this.#stored.many(missing.map((key) => ({ kind, key })));
+    const stored = new Map(missing.map((key, position) => [key, loaded[position]]));
     return keys.flatMap((key, position): (Seen<unknown> & { key: string })[] => {
       const cell = cells[position];
       if (cell !== undefined && isCommitted(cell)) {
         return cell.state === null ? [] : [{ key, state: cell.state, pid: cell.pid }];
       }
-      const record = records.get(key);
-      if (record === undefined) return [];
-      const decoded = this.#decodeOrSkip({ kind, key }, record.value);
-      return decoded === undefined ? [] : [{ key, state: decoded, pid: cell?.pid ?? null }];
+      const state = stored.get(key);
+      return state === undefined ? [] : [{ key, state, pid: cell?.pid ?? null }];
     });
   }
 
@@ -364,52 +364,6 @@ export class System implements CellHost {
     return cell;
   }
 
-  async #stored(address: Address): Promise<StoredRecord | undefined> {
-    try {
-      return await this.store.load(recordKey(address));
-    } catch (error) {
-      throw isFailure(error) ? error : unreadable(address, error);
-    }
-  }
-
-  /** One that is no record must not take the list with it. */
-  async #storedMany(addresses: readonly Address[]): Promise<readonly (StoredRecord | undefined)[]> {
-    try {
-      return await this.store.loadMany(addresses.map(recordKey));
-    } catch (error) {
-      if (isFailure(error)) throw error;
-      return Promise.all(addresses.map((address) => this.#storedOrSkip(address)));
-    }
-  }
-
-  async #storedOrSkip(address: Address): Promise<StoredRecord | undefined> {
-    try {
-      return await this.store.load(recordKey(address));
-    } catch (error) {
-      if (isFailure(error)) throw error;
-      this.#log.error("record-unreadable", "A record was left out of a list", { actor: addressText(address), error });
-      return undefined;
-    }
-  }
-
-  /** What cannot be read parks the actor once it is woken; whoever only looks is told the same. */
-  #decoded(address: Address, text: string): unknown {
-    try {
-      return decodeRecord(this.kindOf(address), text).state;
-    } catch (error) {
-      throw unreadable(address, error);
-    }
-  }
-
-  #decodeOrSkip(address: Address, text: string): unknown {
-    try {
-      return decodeRecord(this.kindOf(address), text).state;
-    } catch (error) {
-      this.#log.error("record-unreadable", "A record was left out of a list", { actor: addressText(address), error });
-      return undefined;
-    }
-  }
-
   async #recover(kind: AnyKind): Promise<void> {
     const prefix = indexPrefix(kind.name, owedIndex);
     let after: string | undefined;
@@ -449,10 +403,6 @@ export class System implements CellHost {
       }
     }
   }
-}
-
-function unreadable(address: Address, cause: unknown): Failure {
-  return new Failure("unavailable", `The record of "${addressText(address)}" cannot be read`, { cause });
 }
 
 function inspectionOf(cell: Cell): ActorInspection {

@@ -11,11 +11,14 @@ export interface Ran {
 
 export interface Circumstances {
   readonly environment?: Readonly<Record<string, string>>;
-  readonly stdin?: string;
+  /** Text, which then ends; or a stream of the test's own. */
+  readonly stdin?: string | CliIo["stdin"];
   /** Columns of the terminal that stdout and stderr are; absent: they are files. */
   readonly columns?: number;
   /** Ctrl-C is pressed once stdout has this. */
   readonly interruptAt?: RegExp;
+  /** Ctrl-C is pressed with it. */
+  readonly interrupt?: AbortSignal;
 }
 
 /** What a test does not serve itself. */
@@ -46,7 +49,7 @@ class Sink extends Writable {
 }
 
 export async function runInProcess(words: readonly string[], circumstances: Circumstances = {}): Promise<Ran> {
-  const { environment = {}, stdin, columns, interruptAt } = circumstances;
+  const { environment = {}, stdin, columns, interruptAt, interrupt: given } = circumstances;
   const interrupt = new AbortController();
   const stdout = new Sink(columns);
   const stderr = new Sink(columns);
@@ -57,10 +60,10 @@ export async function runInProcess(words: readonly string[], circumstances: Circ
   }
   const io: CliIo = {
     environment,
-    stdin: stdin === undefined ? new PassThrough().end() : Readable.from([Buffer.from(stdin)]),
+    stdin: typeof stdin === "string" ? Readable.from([Buffer.from(stdin)]) : (stdin ?? new PassThrough().end()),
     stdout,
     stderr,
-    signal: interrupt.signal,
+    signal: AbortSignal.any([interrupt.signal, ...(given === undefined ? [] : [given])]),
   };
   const exitCode = await runCli(words, io, noHosts);
   return { exitCode, stdout: stdout.text, stderr: stderr.text };

@@ -2,6 +2,7 @@
 import { globSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { dirname, join, relative, resolve } from "node:path";
+import { PassThrough } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { exitCodeMeanings, exitCodes } from "../../src/cli/exit-codes.ts";
 import { runInProcess } from "./run-in-process.ts";
@@ -84,6 +85,29 @@ describe("what is loaded", () => {
       new Set(staticImports(from).map((file) => relative(join(root, "src"), file).split("/")[0]));
     expect([...folders("src/main.ts")].sort()).toEqual(["cli", "limits.ts", "main.ts"]);
     expect([...folders("src/cli/session.ts")].sort()).toEqual(["cli", "client", "gen"]);
+  });
+});
+
+describe("a command that waits for its stdin", () => {
+  const setSecret = ["services", "secrets", "set", "petstore", "petKey"];
+  it.each([
+    ["for a program", ["processes", "run", "-"], {}, { exitCode: 130, stdout: "", stderr: "" }],
+    ["for a secret", setSecret, {}, { exitCode: 130, stdout: "", stderr: "" }],
+    [
+      "for a secret that is typed",
+      setSecret,
+      { isTTY: true, setRawMode: () => undefined },
+      { exitCode: 130, stdout: "", stderr: expect.stringContaining("(not shown)") },
+    ],
+    // As if its stdin had ended.
+    ["for a message of MCP", ["mcp"], {}, { exitCode: 0, stdout: "", stderr: "" }],
+  ])("%s is ended by a signal", async (_, words, terminal, expected) => {
+    const stdin = Object.assign(new PassThrough(), terminal);
+    const interrupt = new AbortController();
+    const ran = runInProcess(words, { environment: nowhere, stdin, interrupt: interrupt.signal });
+    await expect.poll(() => stdin.listenerCount("readable") + stdin.listenerCount("data")).toBeGreaterThan(0);
+    interrupt.abort();
+    expect(await ran).toEqual(expected);
   });
 });
 

@@ -7,7 +7,7 @@ import { moduleKind } from "../../src/actors/module.ts";
 import { processKind } from "../../src/actors/process.ts";
 import { moduleArchive } from "../../src/dev-registry/offers/modules.ts";
 import { sampleModuleSource } from "../../src/dev-registry/offers/sample-modules.ts";
-import { proveKeys } from "../../src/key-proof.ts";
+import { proveKeys } from "../../src/node/key-proof.ts";
 import { backupOf } from "../../src/maintenance/backup.ts";
 import { type HeldPackages, holdablePackages } from "../../src/maintenance/held-packages.ts";
 import { openPackages } from "../../src/packages/packages.ts";

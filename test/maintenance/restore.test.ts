@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { proveKeys } from "../../src/key-proof.ts";
+import { proveKeys } from "../../src/node/key-proof.ts";
 import { type RestoreOptions, restore } from "../../src/maintenance/restore.ts";
 import {
   entryFrames,

@@ -1,24 +1,24 @@
 /** The modules that come with the server: what their records say, and how each is opened. A new built-in is added here. */
 import { readFileSync } from "node:fs";
-import { openGraphqlAdapter } from "./adapters/graphql/graphql-adapter.ts";
-import { openGrpcAdapter } from "./adapters/grpc/grpc-adapter.ts";
-import { openMcpAdapter } from "./adapters/mcp/mcp-adapter.ts";
-import { openOpenApiAdapter } from "./adapters/openapi/openapi-adapter.ts";
-import type { Settings } from "./config.ts";
-import { javascriptEnvironment } from "./environments/javascript/environment.ts";
-import type { EnvironmentBounds } from "./environments/javascript/environment-docs.ts";
-import { pythonDocs } from "./environments/python/python-docs.ts";
-import { pythonToolDocs } from "./environments/python/python-tool-docs.ts";
-import { withLowerLimits } from "./executor/limited.ts";
-import { openPortableExecutor } from "./executor/portable/portable-executor.ts";
-import { pythonUnavailable } from "./executor/python/availability.ts";
-import { openPythonExecutor } from "./executor/python/python-executor.ts";
-import type { JsonSchema } from "./ports/adapter.ts";
-import type { BuiltinModule, BuiltinSettings } from "./ports/builtin-module.ts";
-import type { Clock } from "./ports/clock.ts";
-import type { CredentialedFetcher, Fetcher } from "./ports/fetcher.ts";
-import type { Log } from "./ports/log.ts";
-import type { ParameterChecks } from "./ports/parameter-checks.ts";
+import { openGraphqlAdapter } from "../adapters/graphql/graphql-adapter.ts";
+import { openGrpcAdapter } from "../adapters/grpc/grpc-adapter.ts";
+import { openMcpAdapter } from "../adapters/mcp/mcp-adapter.ts";
+import { openOpenApiAdapter } from "../adapters/openapi/openapi-adapter.ts";
+import type { Settings } from "../config.ts";
+import { javascriptEnvironment } from "../environments/javascript/environment.ts";
+import type { EnvironmentBounds } from "../environments/javascript/environment-docs.ts";
+import { pythonDocs } from "../environments/python/python-docs.ts";
+import { pythonToolDocs } from "../environments/python/python-tool-docs.ts";
+import { withLowerLimits } from "../executor/limited.ts";
+import { openPortableExecutor } from "../executor/portable/portable-executor.ts";
+import { pythonUnavailable } from "../executor/python/availability.ts";
+import { openPythonExecutor } from "../executor/python/python-executor.ts";
+import type { JsonSchema } from "../ports/adapter.ts";
+import type { BuiltinModule, BuiltinSettings } from "../ports/builtin-module.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { CredentialedFetcher, Fetcher } from "../ports/fetcher.ts";
+import type { Log } from "../ports/log.ts";
+import type { ParameterChecks } from "../ports/parameter-checks.ts";
 
 export interface BuiltinParts {
   readonly settings: Settings;
@@ -144,7 +144,7 @@ function lowerLimits({ config }: BuiltinSettings): { memoryMb?: number; cpuMs?: 
 }
 
 function readVersion(): string {
-  const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
+  const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
     version: string;
   };
   return version;

@@ -1,11 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { isFailure } from "../src/errors/failure.ts";
-import { forgetPreviousKeys, proveKeys } from "../src/key-proof.ts";
-import { openVault } from "../src/secrets/vault.ts";
-import { ManualClock } from "./runtime/manual-clock.ts";
-import { silentLog } from "./runtime/stage.ts";
-import { openMemoryStore } from "./store/memory-store.ts";
+import { isFailure } from "../../src/errors/failure.ts";
+import { forgetPreviousKeys, proveKeys } from "../../src/node/key-proof.ts";
+import { openVault } from "../../src/secrets/vault.ts";
+import { ManualClock } from "../runtime/manual-clock.ts";
+import { silentLog } from "../runtime/stage.ts";
+import { openMemoryStore } from "../store/memory-store.ts";
 
 const [a, b, c] = [1, 2, 3].map(() => randomBytes(32).toString("base64")) as [string, string, string];
 const vault = (key: string, ...previousKeys: string[]) => openVault({ key, previousKeys });

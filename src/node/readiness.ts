@@ -1,6 +1,6 @@
 /** Whether this node takes calls: the store answers and nobody asked it to stop. Both faces and their probes ask here. */
-import type { Readiness } from "./operations/call.ts";
-import type { Store } from "./ports/store.ts";
+import type { Readiness } from "../operations/call.ts";
+import type { Store } from "../ports/store.ts";
 
 export class NodeReadiness implements Readiness {
   readonly #store: Store;

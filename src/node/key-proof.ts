@@ -2,9 +2,9 @@
  * Proof, at each start, that the secrets keys given are those the data was written with. The store keeps one canary for every key
  * that something may still be sealed with: all of them must open, so no key can be left out too early.
  */
-import type { Store } from "./ports/store.ts";
-import type { Vault } from "./ports/vault.ts";
-import { checkCanary, makeCanary } from "./secrets/canary.ts";
+import type { Store } from "../ports/store.ts";
+import type { Vault } from "../ports/vault.ts";
+import { checkCanary, makeCanary } from "../secrets/canary.ts";
 
 const recordKey = "m/canary";
 
