@@ -625,8 +625,8 @@ export const certificateNamesMax = 100;
 
 /** A large answer that its caller has not taken by then is given up: its bytes are in memory meanwhile. */
 export const answerTakenMs = 30_000;
-/** Who leaves more than this untaken gets no further call in: enough for some slow downloads at once. */
-export const untakenAnswerBytesMax = 32 * 1024 * 1024;
+/** Who leaves more than this untaken gets no further call in: enough for four of the largest answers at once over a slow line. */
+export const untakenAnswerBytesMax = 64 * 1024 * 1024;
 
 /** A caller that goes on being refused has one line in the log for so long: an operator sees it within a minute, and a flood stays small. */
 export const refusalsTellMs = 60_000;

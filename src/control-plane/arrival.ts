@@ -42,12 +42,21 @@ export function newArrival(
   return {
     ...socket,
     requestId: requestIdFrom(headers["x-request-id"]),
-    protocol: headers["content-type"]?.startsWith("application/grpc") === true ? "grpc" : "connect_rpc",
+    protocol: isGrpc(headers) ? "grpc" : "connect_rpc",
     host: authorityOf(headers),
     header: (name) => joined(headers[name]),
     caller: undefined,
     countedAs: "",
   };
+}
+
+/** gRPC or gRPC-Web. Media types are written in any case (RFC 9110, 8.3.1). */
+export function isGrpc(headers: IncomingHttpHeaders): boolean {
+  return headers["content-type"]?.toLowerCase().startsWith("application/grpc") === true;
+}
+
+export function isGrpcWeb(headers: IncomingHttpHeaders): boolean {
+  return headers["content-type"]?.toLowerCase().startsWith("application/grpc-web") === true;
 }
 
 export function authorityOf(headers: IncomingHttpHeaders): string | undefined {

@@ -6,9 +6,10 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import http2, { type Http2ServerResponse } from "node:http2";
 import { cors, createContextValues } from "@connectrpc/connect";
-import type { UniversalHandler } from "@connectrpc/connect/protocol";
+import { createAsyncIterable, type UniversalHandler } from "@connectrpc/connect/protocol";
 import { errorToJson } from "@connectrpc/connect/protocol-connect";
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
+import { catalogue } from "../errors/catalogue.ts";
 import { Failure } from "../errors/failure.ts";
 import { requestReceiveMs } from "../limits.ts";
 import type { OriginRules } from "../operations/authentication.ts";
@@ -17,7 +18,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
 import type { FaceMetrics } from "../ports/metrics.ts";
 import { arrivalKey } from "./admission.ts";
-import { arrivalOf, authorityOf, isUsableAuthority, type NodeRequest } from "./arrival.ts";
+import { arrivalOf, authorityOf, isGrpc, isGrpcWeb, isUsableAuthority, type NodeRequest } from "./arrival.ts";
 import { toConnectError } from "./connect-error.ts";
 import { grpcTimeoutMs } from "./grpc-timeout.ts";
 import { explainTrailer, grpcTrailer } from "./grpc-trailer.ts";
@@ -63,9 +64,6 @@ async function serve(
       limitReceiving(request, options.clock);
     }
     const arrival = arrivalOf(request, options.mutualTls);
-    const outlet = "stream" in response ? response.stream : response;
-    const weigh = (bytes: number): void =>
-      options.untakenAnswers.add(arrival.countedAs, bytes, outlet, () => breakOff(response));
     const values = createContextValues().set(arrivalKey, arrival);
     // The two overloads for HTTP/1.1 and HTTP/2 are one to us.
     const universal = universalRequestFromNodeRequest(
@@ -75,11 +73,18 @@ async function serve(
       values,
     );
     const answer = await handler(universal);
+    if (handler.method.methodKind === "unary" && answer.body !== undefined) {
+      // Streams are held back by their followers; this one is there as a whole.
+      const chunks = await readAll(answer.body);
+      const bytes = chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0);
+      const outlet = "stream" in response ? response.stream : response;
+      options.untakenAnswers.add(arrival.countedAs, bytes, outlet, () => breakOff(response));
+      answer.body = createAsyncIterable(chunks);
+    }
     if (answer.trailer !== undefined) explainTrailer(answer.trailer);
-    const isUnary = handler.method.methodKind === "unary";
-    if (isUnary && answer.body !== undefined) answer.body = weighed(answer.body, weigh);
     await universalResponseToNodeResponse(answer, response as ServerResponse);
   } catch (error) {
+    if (error instanceof Failure) return refuse(request, response, catalogue[error.kind].rest, error);
     // Almost always a client that went away in the middle of its answer.
     options.log.debug("rpc-broken-off", `The answer of ${handler.requestPath} did not reach its caller`, { error });
     breakOff(response);
@@ -92,12 +97,10 @@ function breakOff(response: NodeResponse): void {
   else response.destroy();
 }
 
-/** Streams are held back by their followers; a unary answer is there as a whole while it is sent. */
-async function* weighed(body: AsyncIterable<Uint8Array>, weigh: (bytes: number) => void): AsyncIterable<Uint8Array> {
-  for await (const chunk of body) {
-    weigh(chunk.byteLength);
-    yield chunk;
-  }
+async function readAll(body: AsyncIterable<Uint8Array>): Promise<Uint8Array[]> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of body) chunks.push(chunk);
+  return chunks;
 }
 
 /** Longer than any timer can run: Connect would fire at once. Calls have their own, much shorter, limit. */
@@ -122,10 +125,9 @@ function limitReceiving(request: NodeRequest, clock: Clock): void {
 
 /** In the caller's own protocol: gRPC clients look at grpc-status, all others at the HTTP status and Connect's JSON. */
 function refuse(request: NodeRequest, response: NodeResponse, status: number, failure: Failure): void {
-  const contentType = request.headers["content-type"] ?? "";
   const error = toConnectError(failure);
   request.resume();
-  if (contentType.startsWith("application/grpc") && !contentType.startsWith("application/grpc-web")) {
+  if (isGrpc(request.headers) && !isGrpcWeb(request.headers)) {
     response.statusCode = 200;
     response.setHeader("content-type", "application/grpc");
     for (const [name, value] of grpcTrailer(error)) response.setHeader(name, value);

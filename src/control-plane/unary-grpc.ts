@@ -163,6 +163,9 @@ class UnaryExchange {
       this.#fail(new Failure("too_large", text));
       return;
     }
+    this.#options.untakenAnswers.add(countedAs, bytes.length, stream, () =>
+      stream.close(http2.constants.NGHTTP2_CANCEL),
+    );
     const frame = Buffer.allocUnsafe(prefixBytes + bytes.length);
     frame[0] = 0;
     frame.writeUInt32BE(bytes.length, 1);
@@ -170,9 +173,6 @@ class UnaryExchange {
     stream.respond(this.#answerHeaders, { waitForTrailers: true });
     stream.once("wantTrailers", () => stream.sendTrailers({ "grpc-status": "0" }));
     stream.end(frame);
-    this.#options.untakenAnswers.add(countedAs, frame.length, stream, () =>
-      stream.close(http2.constants.NGHTTP2_CANCEL),
-    );
   }
 
   #fail(failure: Failure): void {

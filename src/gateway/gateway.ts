@@ -193,8 +193,12 @@ function openApp(face: Face): FastifyInstance {
     }
   });
   app.addHook("onSend", (request, reply, payload, done) => {
-    watchTaking(face, request, reply, payload);
-    done();
+    try {
+      watchTaking(face, request, reply, payload);
+      done();
+    } catch (error) {
+      done(error as Failure);
+    }
   });
   app.addHook("onResponse", (request, reply, done) => {
     noteAnswer(face, request, reply, reply.statusCode);

@@ -60,8 +60,17 @@ export function refuseUnknownRoutes(rateLimits: RateLimits | undefined, operatio
   );
 }
 
-/** Without a key in the settings, that of a file in the data folder, made at the first start. */
-export function vaultFrom(settings: Settings, folder: string, log: Log): Vault {
-  const key = settings.SERVICE_SECRETS_KEY?.reveal() ?? loadOrMakeKeyFile(join(folder, "secrets.key"), log);
-  return openVault({ key, previousKeys: settings.SERVICE_SECRETS_PREVIOUS_KEYS.map((each) => each.reveal()) });
+/** Undefined without a key in the settings. Throws Failure refused. */
+export function vaultFrom(settings: Settings): Vault | undefined {
+  const key = settings.SERVICE_SECRETS_KEY;
+  return key && vaultOf(key.reveal(), settings);
+}
+
+/** By the key of a file in the data folder, made at the first start. Throws Failure refused. */
+export function vaultFromFile(settings: Settings, folder: string, log: Log): Vault {
+  return vaultOf(loadOrMakeKeyFile(join(folder, "secrets.key"), log), settings);
+}
+
+function vaultOf(key: string, { SERVICE_SECRETS_PREVIOUS_KEYS: previous }: Settings): Vault {
+  return openVault({ key, previousKeys: previous.map((each) => each.reveal()) });
 }

@@ -18,7 +18,7 @@ import { seedInBackground, startMachine, watchStore } from "./background.ts";
 import { serverVersion } from "./builtins.ts";
 import { Closers } from "./closers.ts";
 import { openFaces } from "./faces.ts";
-import { entranceFrom, refuseUnknownRoutes, vaultFrom } from "./from-settings.ts";
+import { entranceFrom, refuseUnknownRoutes, vaultFrom, vaultFromFile } from "./from-settings.ts";
 import { proveKeys } from "./key-proof.ts";
 import { openMachine } from "./machine.ts";
 import { NodeReadiness } from "./readiness.ts";
@@ -56,14 +56,15 @@ export async function openNode({ settings, onFatal, logBook, ...given }: NodeOpt
   const entrance = entranceFrom(settings, clock, log);
   const folder = resolve(settings.SERVICE_DATA_DIR);
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  const vault = vaultFrom(settings, folder, log);
+  const givenVault = vaultFrom(settings);
   const closers = new Closers();
   closers.add(() => observation.eventLoop.close());
   try {
     const store = await openLevelStore({ folder: join(folder, "store"), clock, log, metrics });
     closers.add(() => store.close());
+    // Neither key nor log is written before the store is open: that it is proves that the data folder is ours.
+    const vault = givenVault ?? vaultFromFile(settings, folder, log);
     await proveKeys(store, vault);
-    // Not before the store is open: that it is proves that the data folder is ours.
     const keep = settings.SERVICE_LOG_RETENTION;
     if (keep > 0) {
       const logs = { folder: join(folder, "logs"), keep, now: () => clock.now(), log };

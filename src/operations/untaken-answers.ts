@@ -24,23 +24,32 @@ export class UntakenAnswers {
     this.#clock = clock;
   }
 
-  /** Throws Failure overloaded. */
+  /** Before a call is looked at. Throws Failure overloaded. */
   admit(countedAs: string): void {
-    if (this.#bytes.size === 0) return;
-    const bytes = this.#bytes.get(countedAs) ?? 0;
-    if (bytes <= untakenAnswerBytesMax) return;
-    const mib = Math.ceil(bytes / 1024 ** 2);
-    throw new Failure("overloaded", `${mib} MiB of answers wait for you to read them`, { retryAfterSeconds: 1 });
+    if (this.#bytes.size > 0) this.#refuse(countedAs, "read them first");
   }
 
-  /** An answer was handed to its outlet, which closes when all of it was taken. `giveUp` is called when that takes too long. */
+  /**
+   * An answer is about to be handed to its outlet, which closes when all of it was taken. `giveUp` is called when that takes too long.
+   * Throws Failure overloaded: many calls that were admitted together would otherwise all be answered.
+   */
   add(countedAs: string, bytes: number, outlet: Outlet, giveUp: () => void): void {
     if (bytes <= smallAnswerBytes || outlet.destroyed) return;
+    this.#refuse(countedAs, "the call was carried out, and its answer is not kept");
     this.#count(countedAs, bytes);
     const cancelLimit = this.#clock.after(answerTakenMs, giveUp);
     outlet.once("close", () => {
       cancelLimit();
       this.#count(countedAs, -bytes);
+    });
+  }
+
+  #refuse(countedAs: string, advice: string): void {
+    const bytes = this.#bytes.get(countedAs) ?? 0;
+    if (bytes <= untakenAnswerBytesMax) return;
+    const mib = Math.round(bytes / 1024 ** 2);
+    throw new Failure("overloaded", `${mib} MiB of answers wait to be read by you: ${advice}`, {
+      retryAfterSeconds: 1,
     });
   }
 

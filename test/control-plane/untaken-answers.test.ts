@@ -193,6 +193,15 @@ describe.each(ways)("answers that are not taken, over %s", (_title, open, refuse
     await expect.poll(() => way.ask(greedy, 1).refusal).toBeUndefined();
   });
 
+  it("are no more for calls that came all at once", async () => {
+    const asked = Array.from({ length: 2 * enough }, () => way.ask(greedy, largeId));
+    const refusals = await Promise.all(asked.map(({ refusal }) => refusal));
+    expect(refusals.filter((refusal) => refusal === undefined)).toHaveLength(enough);
+    expect([...new Set(refusals)].filter((refusal) => refusal !== undefined)).toEqual([refused]);
+    await Promise.all(asked.map((one) => one.read()));
+    await expect.poll(() => way.ask(greedy, 1).refusal).toBeUndefined();
+  });
+
   it("are given up after a while", async () => {
     const asked = await askForMuch();
     passTakenTime();

@@ -3,7 +3,6 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { proveKeys } from "../../src/node/key-proof.ts";
 import { type RestoreOptions, restore } from "../../src/maintenance/restore.ts";
 import {
   entryFrames,
@@ -14,6 +13,7 @@ import {
   sealedChunks,
 } from "../../src/maintenance/snapshot-format.ts";
 import { verifyFolder } from "../../src/maintenance/verify-folder.ts";
+import { proveKeys } from "../../src/node/key-proof.ts";
 import { openPackages } from "../../src/packages/packages.ts";
 import { troupeVersion } from "../../src/sdk/troupe-package.ts";
 import { openVault } from "../../src/secrets/vault.ts";
