@@ -632,3 +632,8 @@ export const untakenAnswerBytesMax = 64 * 1024 * 1024;
 export const refusalsTellMs = 60_000;
 /** Refused callers told apart meanwhile: more names than anybody reads, and few enough that a flood from everywhere is a page of log. */
 export const refusedCallersToldMax = 100;
+/** A connection of HTTP/2 from which nothing came for so long is asked whether anybody is there, and cut when no answer comes in time. */
+export const sessionQuietMs = 60_000;
+export const sessionPingAnsweredMs = 20_000;
+/** After so long without a word of its own a client is told to come again: its place may be wanted by others. */
+export const sessionIdleMs = 10 * 60_000;

@@ -20,6 +20,7 @@ import {
   untakenAnswerBytesMax,
 } from "../limits.ts";
 import type { Clock } from "../ports/clock.ts";
+import { watchSession } from "./session-life.ts";
 import type { StreamHandler } from "./unary-grpc.ts";
 
 export interface TlsOptions extends TlsFiles {
@@ -124,11 +125,11 @@ interface Listening {
   closeIdle(): void;
 }
 
-function plainServer({ handler, stream }: RpcServerOptions): Listening {
+function plainServer({ handler, stream, clock }: RpcServerOptions): Listening {
   const h1 = http.createServer(h1Options, handler);
   const h2 = http2.createServer(h2Options, handler);
   lookFirst(h2, stream);
-  const closeSessions = sessionsOf(h2);
+  const closeSessions = sessionsOf(h2, clock);
   const server = net.createServer((socket) => sniff(socket, (isH2) => (isH2 ? h2 : h1).emit("connection", socket)));
   // The HTTP/1.1 server never listens itself; this starts its watch over header and request timeouts.
   h1.emit("listening");
@@ -142,7 +143,7 @@ function plainServer({ handler, stream }: RpcServerOptions): Listening {
   };
 }
 
-function secureServer({ handler, stream }: RpcServerOptions, tls: TlsOptions): Listening {
+function secureServer({ handler, stream, clock }: RpcServerOptions, tls: TlsOptions): Listening {
   const server = http2.createSecureServer(
     {
       ...h2Options,
@@ -155,7 +156,7 @@ function secureServer({ handler, stream }: RpcServerOptions, tls: TlsOptions): L
     handler,
   );
   lookFirst(server, stream);
-  const closeSessions = sessionsOf(server);
+  const closeSessions = sessionsOf(server, clock);
   const closeIdle = (): void => {
     closeSessions();
     // Of HTTP/1.1; Node has it since 24, its types do not.
@@ -192,10 +193,11 @@ function contextOptions({ cert, key, clientCa }: TlsFiles): SecureContextOptions
 }
 
 /** Answers a function that says GOAWAY on every open HTTP/2 session; streams in flight finish. */
-function sessionsOf(server: http2.Http2Server | http2.Http2SecureServer): () => void {
+function sessionsOf(server: http2.Http2Server | http2.Http2SecureServer, clock: Clock): () => void {
   const sessions = new Set<http2.ServerHttp2Session>();
   server.on("session", (session) => {
     sessions.add(session);
+    watchSession(session, clock);
     session.once("close", () => sessions.delete(session));
     session.on("error", () => undefined);
   });
