@@ -102,7 +102,7 @@ function serveStream(row: RpcStream, method: DescMethod, options: RpcRoutesOptio
       over = options.openStreams.add(call);
       const domain = read(request);
       const items = await openStream(row, row.fromRpc?.(domain) ?? domain, call);
-      if (items !== null) for await (const item of items) yield write(item);
+      if (items !== null) for await (const item of items) yield* takenBy(write(item));
     } catch (error) {
       throw toConnectError(rpc.refuse(error));
     } finally {
@@ -111,6 +111,15 @@ function serveStream(row: RpcStream, method: DescMethod, options: RpcRoutesOptio
     }
   }
   return serve as unknown as MethodImpl<DescMethod>;
+}
+
+/** What comes back from where an item is handed over is the trouble of whoever takes it: its connection is gone. */
+function* takenBy(item: Message): Iterable<Message> {
+  try {
+    yield item;
+  } catch (error) {
+    throw new Failure("cancelled", "The client went away", { cause: error });
+  }
 }
 
 /**
