@@ -11,7 +11,7 @@ import { Random } from "./random.ts";
 import { type FuzzRequest, type Known, Requests } from "./requests.ts";
 import { openSender, type Sender } from "./send.ts";
 
-const count = Number(process.env.TROUPE_FUZZ_REQUESTS ?? 5_000);
+const count = Number(process.env.TROUPE_FUZZ_REQUESTS ?? 3_000);
 const wantedSeed = process.env.TROUPE_SEED ?? "20261128";
 const seed = wantedSeed === "random" ? Date.now() % 2 ** 31 : Number(wantedSeed);
 const atOnce = 8;

@@ -1,7 +1,7 @@
 /**
  * kill -9 at random moments during a load of creates, runs and patches over both faces. After each start: every acknowledged
  * process is there with what was acknowledged, none reads running or terminating, ids have only grown, and no child of the dead
- * server is left. TROUPE_KILL9_CYCLES sets the number of cycles (4 here; the long script runs 500).
+ * server is left. TROUPE_KILL9_CYCLES sets the number of cycles (3 here; the long script runs 500).
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
@@ -9,7 +9,7 @@ import { until } from "../../until.ts";
 import { type ForeignClient, openForeignClient } from "../foreign-client.ts";
 import { newFolder, removeFolder, type Server, startServer } from "../server.ts";
 
-const cycles = Number(process.env.TROUPE_KILL9_CYCLES ?? 4);
+const cycles = Number(process.env.TROUPE_KILL9_CYCLES ?? 3);
 const writers = 16;
 /** The long script looks at every process of every cycle; here a sample of the older ones bounds the time. */
 const olderLookedAt = 200;
