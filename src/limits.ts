@@ -637,3 +637,6 @@ export const sessionQuietMs = 60_000;
 export const sessionPingAnsweredMs = 20_000;
 /** After so long without a word of its own a client is told to come again: its place may be wanted by others. */
 export const sessionIdleMs = 10 * 60_000;
+/** A service whose target fails has one line in the log in this time, and so many services are told apart in it. */
+export const failingServiceTellMs = 60_000;
+export const failingServicesToldMax = 100;

@@ -49,6 +49,21 @@ export class CliError extends Error {
   }
 }
 
+/** A server that takes connections and answers nothing. */
+export class SilentServerError extends CliError {
+  /** For those who try again. */
+  readonly code = "timeout";
+
+  constructor(server: string | undefined, ms: number) {
+    super(exitCodes.tryLater, silence(server, ms));
+  }
+}
+
+function silence(server: string | undefined, ms?: number): string {
+  const since = ms === undefined ? "in time" : `within ${ms / 1_000} s`;
+  return `The server at "${server}" did not answer ${since}: it hangs, or something between is slow`;
+}
+
 /** The parts of TroupeError that are needed to tell of it; its class would bring the whole client along. */
 interface ServerRefusal {
   readonly code: string;
@@ -59,9 +74,6 @@ interface ServerRefusal {
 
 const codesOfRefusals: Readonly<Record<string, ExitCode>> = {
   unavailable: exitCodes.unreachable,
-  connection_lost: exitCodes.unreachable,
-  unknown: exitCodes.unreachable,
-  unimplemented: exitCodes.unreachable,
   internal: exitCodes.software,
   timeout: exitCodes.tryLater,
   rate_limit_exceeded: exitCodes.tryLater,
@@ -69,6 +81,13 @@ const codesOfRefusals: Readonly<Record<string, ExitCode>> = {
   overloaded: exitCodes.tryLater,
   unauthenticated: exitCodes.notAllowed,
   forbidden: exitCodes.notAllowed,
+};
+
+/** Of what no Troupe said: the client itself, or something on the way. */
+const codesOfOthers: Readonly<Record<string, ExitCode>> = {
+  timeout: exitCodes.tryLater,
+  unauthenticated: exitCodes.notAllowed,
+  permission_denied: exitCodes.notAllowed,
 };
 
 /** `server`: its URL, for a server that did not answer. */
@@ -81,7 +100,10 @@ export function explainError(
     const { code, retryAfterSeconds } = error;
     const later = retryAfterSeconds === undefined ? "" : `; try again in ${Math.ceil(retryAfterSeconds)} s`;
     const text = `${sentenceOf(error, server)} (${code})${later}`;
-    return { exitCode: codesOfRefusals[code] ?? exitCodes.refused, text };
+    const exitCode = isWordOfTroupe(error)
+      ? (codesOfRefusals[code] ?? exitCodes.refused)
+      : (codesOfOthers[code] ?? exitCodes.unreachable);
+    return { exitCode, text };
   }
   if (hasExitCode(error)) return { exitCode: error.exitCode, text: error.message };
   if (isSystemError(error)) return { exitCode: exitCodes.io, text: error.message };
@@ -102,8 +124,14 @@ function isSystemError(error: unknown): error is NodeJS.ErrnoException {
   return error instanceof Error && "syscall" in error && "code" in error;
 }
 
-/** Troupe has no such codes: something else, or a much older one, listens there. */
-const strangersCodes: ReadonlySet<string> = new Set(["unknown", "unimplemented", "data_loss"]);
+/** What Troupe refuses it signs with its domain: what is not signed was said by something else, a proxy or the REST face. */
+function isWordOfTroupe({ cause }: ServerRefusal): boolean {
+  const { details = [] } = (cause ?? {}) as { readonly details?: readonly { readonly type?: string }[] };
+  return details.some(({ type }) => type === "google.rpc.ErrorInfo");
+}
+
+/** Where nobody said anything, the client has these words. */
+const clientsCodes: ReadonlySet<string> = new Set(["cancelled", "connection_lost"]);
 
 const reasons: Readonly<Record<string, string>> = {
   ECONNREFUSED: "nothing listens there; is it running?",
@@ -127,12 +155,15 @@ const reasons: Readonly<Record<string, string>> = {
 };
 
 /** A connection that failed says so in the words of Node, which leave out what was to be reached. */
-function sentenceOf({ code, message, cause }: ServerRefusal, server: string | undefined): string {
+function sentenceOf(error: ServerRefusal, server: string | undefined): string {
+  const { code, message, cause } = error;
+  if (server === undefined || cause === undefined || isWordOfTroupe(error)) return message;
   const failed = systemCodeOf(cause);
-  if (server === undefined) return message;
-  if (strangersCodes.has(code)) return `The server at "${server}" does not answer as Troupe does: ${message}`;
-  if (failed === undefined) return message;
-  return `Cannot reach the server at "${server}": ${reasons[failed] ?? failed}`;
+  if (failed !== undefined) return `Cannot reach the server at "${server}": ${reasons[failed] ?? failed}`;
+  if (code === "timeout") return silence(server);
+  if (clientsCodes.has(code)) return message;
+  const said = message === "" ? "is this the port of its control plane?" : message;
+  return `The server at "${server}" does not answer as Troupe does: ${said}`;
 }
 
 function systemCodeOf(cause: unknown): string | undefined {

@@ -1,6 +1,7 @@
 /** A stream that goes on where it was when its connection breaks, until Ctrl-C or until it is over. */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Run } from "./run.ts";
+import { SilentServerError } from "./exit-codes.ts";
+import type { Run, Streaming } from "./run.ts";
 
 const retryMs = 1_000;
 
@@ -11,7 +12,7 @@ const retryMs = 1_000;
  */
 export async function* follow<Message>(
   run: Run,
-  open: (after: bigint | undefined) => AsyncIterable<Message>,
+  open: (after: bigint | undefined, streaming: Streaming) => AsyncIterable<Message>,
   sequenceOf: (message: Message) => bigint | undefined,
   { isEndless = true, after }: { readonly isEndless?: boolean; readonly after?: bigint | undefined } = {},
 ): AsyncGenerator<Message> {
@@ -20,7 +21,8 @@ export async function* follow<Message>(
   let isAway = false;
   for (;;) {
     try {
-      for await (const message of open(last)) {
+      const from = last;
+      for await (const message of run.stream((streaming) => open(from, streaming))) {
         isAway = false;
         hasBegun = true;
         last = sequenceOf(message) ?? last;
@@ -28,7 +30,8 @@ export async function* follow<Message>(
       }
       if (!isEndless) return;
     } catch (error) {
-      if (!isLost(error) || !hasBegun) throw error;
+      const isSilent = error instanceof SilentServerError;
+      if (!(isLost(error) || isSilent) || !hasBegun) throw error;
       if (!isAway) await run.out.note("The server is away; trying again until Ctrl-C");
       isAway = true;
     }

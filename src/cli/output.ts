@@ -31,7 +31,8 @@ export class Output {
 
   /** Of the terminal; undefined: nothing is cut. */
   get columns(): number | undefined {
-    return this.isTerminal ? (this.#io.stdout.columns ?? widthDefault) : undefined;
+    // A terminal that does not know its width says 0.
+    return this.isTerminal ? this.#io.stdout.columns || widthDefault : undefined;
   }
 
   /** Plain unless stdout is a terminal that wants colours. */
@@ -76,12 +77,20 @@ export class Output {
     return this.isJson ? this.json(value) : this.text(`${sentence}\n`);
   }
 
-  /** One thing: a document for programs, a line for each field for people. */
-  async show(item: Item, hidden: readonly string[] = []): Promise<void> {
+  /** One thing: a document for programs, a line for each field for people, in the style it is given. */
+  async show(
+    item: Item,
+    hidden: readonly string[] = [],
+    styles: Readonly<Record<string, Style | undefined>> = {},
+  ): Promise<void> {
     if (this.isJson) return this.json(item);
     const fields = Object.entries(item).filter(([name, value]) => value !== undefined && !hidden.includes(name));
     const width = Math.max(0, ...fields.map(([name]) => widthOf(wordsOf(name))));
-    for (const [name, value] of fields) await this.line(`${wordsOf(name).padEnd(width)}  ${textOf(value)}`);
+    for (const [name, value] of fields) {
+      const style = styles[name];
+      const text = style === undefined ? textOf(value) : this.style(style, textOf(value));
+      await this.line(`${wordsOf(name).padEnd(width)}  ${text}`);
+    }
   }
 
   /** Pages as they come: a table for people, one array for programs, an item on each of its lines. */

@@ -2,16 +2,13 @@
 import { exitCodes } from "./exit-codes.ts";
 import { follow } from "./follow.ts";
 import type { Item } from "./item.ts";
-import type { Run } from "./run.ts";
+import type { Run, Streaming } from "./run.ts";
 
 /** Plain events until the run is over and told. Throws TroupeError, but not for a connection that breaks on the way. */
 export async function* processEvents(run: Run, id: bigint): AsyncGenerator<Item> {
   const { client, plain } = await run.session();
-  const watch = (fromSequence: bigint | undefined) =>
-    client.processes.watchProcess(
-      { id, ...(fromSequence === undefined ? {} : { fromSequence }) },
-      { signal: run.signal },
-    );
+  const watch = (fromSequence: bigint | undefined, streaming: Streaming) =>
+    client.processes.watchProcess({ id, ...(fromSequence === undefined ? {} : { fromSequence }) }, streaming);
   for await (const event of follow(run, watch, ({ sequence }) => sequence, { isEndless: false })) yield plain(event);
 }
 

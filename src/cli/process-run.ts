@@ -6,7 +6,7 @@ import { isObject, readDuration, readInput, readJson } from "./input.ts";
 import type { Item } from "./item.ts";
 import { eventLine, exitCodeOfRun, processEvents } from "./process-events.ts";
 import { Progress } from "./progress.ts";
-import type { Run } from "./run.ts";
+import { answerMsMax, type Run } from "./run.ts";
 
 interface RunOptions {
   readonly watch?: boolean;
@@ -27,7 +27,7 @@ export async function runProgram(run: Run, file: string): Promise<ExitCode> {
   }
   const request = await readRequest(run, file, options);
   const { client } = await run.session();
-  const { id } = await client.processes.createProcess(request, { signal: run.signal });
+  const { id } = await client.processes.createProcess(request, { signal: run.signal, timeoutMs: answerMsMax });
   if (options.detach === true) {
     await (run.out.isJson ? run.out.json({ id: Number(id) }) : run.out.line(String(id)));
     return exitCodes.done;

@@ -1,17 +1,14 @@
 /** `troupe processes list --watch`: a table of what there is, then a line for each change. */
 import { follow } from "./follow.ts";
 import type { Item } from "./item.ts";
-import type { Run } from "./run.ts";
+import type { Run, Streaming } from "./run.ts";
 import { type Column, Table } from "./table.ts";
 
 /** `filter` as of WatchProcessesRequest. */
 export async function watchProcesses(run: Run, filter: object, columns: readonly Column[]): Promise<void> {
   const { client, plain } = await run.session();
-  const watch = (fromSequence: bigint | undefined) =>
-    client.processes.watchProcesses(
-      { ...filter, ...(fromSequence === undefined ? {} : { fromSequence }) },
-      { signal: run.signal },
-    );
+  const watch = (fromSequence: bigint | undefined, streaming: Streaming) =>
+    client.processes.watchProcesses({ ...filter, ...(fromSequence === undefined ? {} : { fromSequence }) }, streaming);
   // What changes is told below what there is, in the same columns.
   const table = new Table([{ title: "CHANGE", of: "kind" }, ...columns], run.out.columns);
   for await (const message of follow(run, watch, ({ sequence }) => sequence)) {

@@ -2,6 +2,7 @@
  * `troupe`: the tree of its commands and what is the same for all of them, options, help, errors and exit codes. A group declares its
  * commands without loading what they need; the client of the control plane is loaded by the first call, a server by `troupe serve` only.
  */
+import type { Writable } from "node:stream";
 import { Command, CommanderError } from "commander";
 import type { CliIo, Hosts } from "./cli-io.ts";
 import type { CommandAction, CommandGroup, Work } from "./command-action.ts";
@@ -37,7 +38,7 @@ const groups: readonly CommandGroup[] = [
 /** `words` are what follows `troupe`. Never rejects. Resolves with the exit code, when everything is written. */
 export async function runCli(words: readonly string[], io: CliIo, hosts: Hosts): Promise<ExitCode> {
   const pipe = new AbortController();
-  const closePipe = (): void => pipe.abort();
+  const closePipe = (error: NodeJS.ErrnoException): void => pipe.abort(error);
   for (const stream of [io.stdout, io.stderr]) stream.on("error", closePipe);
   const signal = AbortSignal.any([io.signal, pipe.signal]);
   let exitCode: ExitCode = exitCodes.done;
@@ -54,6 +55,9 @@ export async function runCli(words: readonly string[], io: CliIo, hosts: Hosts):
     exitCode = endedBy(error, io, pipe.signal, run?.url);
   } finally {
     await run?.close();
+    // Whether the last words arrived is told after they were written.
+    for (const stream of [io.stdout, io.stderr]) await written(stream, io.signal);
+    if (pipe.signal.aborted && exitCode !== exitCodes.interrupted) exitCode = unwritten(pipe.signal.reason, io);
     for (const stream of [io.stdout, io.stderr]) stream.removeListener("error", closePipe);
   }
   return exitCode;
@@ -75,8 +79,8 @@ function cliProgram(io: CliIo, hosts: Hosts, action: CommandAction): Command {
       writeOut: (text) => io.stdout.write(text),
       writeErr: (text) => io.stderr.write(text),
       outputError: (text, write) => write(harmlessText(usageSentence(text))),
-      getOutHelpWidth: () => (io.stdout.isTTY === true ? (io.stdout.columns ?? 80) : 100),
-      getErrHelpWidth: () => (io.stderr.isTTY === true ? (io.stderr.columns ?? 80) : 100),
+      getOutHelpWidth: () => (io.stdout.isTTY === true ? io.stdout.columns || 80 : 100),
+      getErrHelpWidth: () => (io.stderr.isTTY === true ? io.stderr.columns || 80 : 100),
       getOutHasColors: () => false,
       getErrHasColors: () => false,
     })
@@ -101,6 +105,23 @@ function endedBy(error: unknown, io: CliIo, pipe: AbortSignal, url: string | und
   const { exitCode, text } = explainError(error, url);
   io.stderr.write(`${harmlessText(text)}\n`);
   return exitCode;
+}
+
+function written(stream: Writable, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve();
+    signal.addEventListener("abort", () => resolve(), { once: true });
+    stream.write("", () => resolve());
+  });
+}
+
+/** A reader that left wants no words; a disk that is full does, and the result is not to be taken for whole. */
+function unwritten({ code, message }: NodeJS.ErrnoException, io: CliIo): ExitCode {
+  if (code === "EPIPE" || code === "ECONNRESET") return exitCodes.pipeClosed;
+  io.stderr.write(
+    `Cannot write the output: ${harmlessText(code === "ENOSPC" ? "the disk is full" : (code ?? message))}\n`,
+  );
+  return exitCodes.io;
 }
 
 /** In the way all our errors are worded. What was typed too much may be a secret, and is not repeated. */

@@ -47,7 +47,8 @@ async function conclude(run: Run, summary: Item, findings: readonly Item[]): Pro
 
 async function* ofServer(run: Run): AsyncGenerator<Message> {
   const { client, plain } = await run.session();
-  for await (const message of client.maintenance.verify({}, { signal: run.signal })) yield plain(message);
+  const messages = run.stream((streaming) => client.maintenance.verify({}, streaming));
+  for await (const message of messages) yield plain(message);
 }
 
 async function ofFolder(run: Run, folder: string): Promise<AsyncIterable<Message>> {

@@ -1,5 +1,5 @@
 /** A client of one service whose calls reject with TroupeError, and with nothing else. */
-import type { DescService } from "@bufbuild/protobuf";
+import type { DescMessage, DescService } from "@bufbuild/protobuf";
 import { type CallOptions, type Client, createClient, type Transport } from "@connectrpc/connect";
 import { toTroupeError } from "./troupe-error.ts";
 
@@ -8,30 +8,30 @@ type ServerStream = (request: unknown, options?: CallOptions) => AsyncIterable<u
 
 export function serviceClient<Service extends DescService>(service: Service, transport: Transport): Client<Service> {
   const plain = createClient(service, transport) as Readonly<Record<string, Unary & ServerStream>>;
-  const methods = service.methods.map(({ localName, methodKind }) => {
+  const methods = service.methods.map(({ localName, methodKind, input }) => {
     const call = plain[localName];
     if (call === undefined) throw new Error(`There is no call "${localName}"`);
-    return [localName, methodKind === "unary" ? unary(call) : stream(call)];
+    return [localName, methodKind === "unary" ? unary(call, input) : stream(call, input)];
   });
   return Object.fromEntries(methods) as Client<Service>;
 }
 
-function unary(call: Unary): Unary {
+function unary(call: Unary, input: DescMessage): Unary {
   return async (request, options) => {
     try {
       return await call(request, wholeMs(options));
     } catch (error) {
-      throw toTroupeError(error, options?.signal?.aborted === true);
+      throw toTroupeError(error, options?.signal?.aborted === true, input);
     }
   };
 }
 
-function stream(call: ServerStream): ServerStream {
+function stream(call: ServerStream, input: DescMessage): ServerStream {
   return async function* (request, options) {
     try {
       yield* call(request, wholeMs({ timeoutMs: noTimeout, ...options }));
     } catch (error) {
-      throw toTroupeError(error, options?.signal?.aborted === true);
+      throw toTroupeError(error, options?.signal?.aborted === true, input);
     }
   };
 }

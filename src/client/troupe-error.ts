@@ -1,9 +1,11 @@
 /** The one error of the client: what the server said, in its own words and codes, whichever protocol carried it. */
+import type { DescMessage } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
+import { localPath } from "./local-path.ts";
 
 export interface TroupeErrorDetails {
-  /** Fields of the request at fault, as dotted paths. */
+  /** Fields of the request at fault, as paths in it: `timeoutMs`, `auth.clientId`, `kinds[0]`. */
   readonly fields?: readonly { readonly field: string; readonly description: string }[];
   /** After which trying again makes sense. */
   readonly retryAfterSeconds?: number | undefined;
@@ -28,13 +30,16 @@ export class TroupeError extends Error {
   }
 }
 
-/** Whatever a call rejects with, as TroupeError. `isCancelled`: by whoever made the call. */
-export function toTroupeError(reason: unknown, isCancelled: boolean): TroupeError {
+/** Whatever a call rejects with, as TroupeError. `isCancelled`: by whoever made the call. `request`: of the call. */
+export function toTroupeError(reason: unknown, isCancelled: boolean, request?: DescMessage): TroupeError {
   if (reason instanceof TroupeError) return reason;
   const error = ConnectError.from(reason);
   const [badRequest] = error.findDetails(BadRequestSchema);
   return new TroupeError(reasonOf(error) ?? ownCode(error, isCancelled), error.rawMessage, {
-    fields: (badRequest?.fieldViolations ?? []).map(({ field, description }) => ({ field, description })),
+    fields: (badRequest?.fieldViolations ?? []).map(({ field, description }) => ({
+      field: localPath(field, request),
+      description,
+    })),
     retryAfterSeconds: retryAfterSeconds(error),
     cause: error,
   });

@@ -20,9 +20,10 @@ import {
   ScalarType,
   toJson,
 } from "@bufbuild/protobuf";
-import { type Timestamp, timestampDate, timestampFromMs, type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
+import { type Timestamp, timestampFromMs, type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { z } from "zod";
 import { Failure } from "../errors/failure.ts";
+import { fieldAtFault } from "../errors/field-at-fault.ts";
 import { requireSafeJson } from "../json/safety.ts";
 import { type Nullability, noNulls, nullabilityOf } from "./nullability.ts";
 
@@ -226,10 +227,16 @@ function safeNumber(value: bigint, field: DescField): number {
 }
 
 function isoText(value: Timestamp, field: DescField): string {
-  const date = timestampDate(value);
-  if (Number.isNaN(date.getTime())) throw notRead(field, "not a date");
-  return date.toISOString();
+  const { seconds, nanos } = value;
+  const isTimestamp = seconds >= secondsMin && seconds <= secondsMax && nanos >= 0 && nanos < 1e9;
+  if (!isTimestamp) throw notRead(field, "not a time of the years 1 to 9999");
+  // Cut, as REST cuts a text with more digits: rounded up, the last moment of the year 9999 would lie in a year without a text.
+  return new Date(Number(seconds) * 1_000 + Math.floor(nanos / 1e6)).toISOString();
 }
+
+/** What google.protobuf.Timestamp may hold: 0001-01-01T00:00:00Z and the last second of 9999. */
+const secondsMin = -62_135_596_800n;
+const secondsMax = 253_402_300_799n;
 
 function jsonOf(value: Value, field: DescField): unknown {
   try {
@@ -240,7 +247,11 @@ function jsonOf(value: Value, field: DescField): unknown {
 }
 
 function safeJson(value: unknown, field: DescField): unknown {
-  requireSafeJson(value, `Field "${field.jsonName}"`);
+  try {
+    requireSafeJson(value, `Field "${field.jsonName}"`);
+  } catch (error) {
+    throw error instanceof Failure ? fieldAtFault(field.jsonName, error.message) : error;
+  }
   if (holdsNonFinite(value)) throw notRead(field, "not a JSON value");
   return value;
 }

@@ -21,6 +21,7 @@ export function toConnectError(failure: Failure): ConnectError {
       value: { retryDelay: { seconds: BigInt(Math.max(1, Math.ceil(waitSeconds))) } },
     });
   }
+  // Words of others may be cut within a character, and Connect cannot encode such a text: it throws where the answer is written.
   // Connect's codes are those of google.rpc.Code, number for number.
-  return new ConnectError(failure.message, grpc as Code, undefined, details);
+  return new ConnectError(failure.message.toWellFormed(), grpc as Code, undefined, details);
 }

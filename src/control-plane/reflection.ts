@@ -138,15 +138,22 @@ function membersOf(type: NestedType): readonly string[] {
   }
 }
 
+/** Each wait is a promise of its own: one for all of them would hold on to every item until the stream ends. */
 async function* untilAborted<Item>(items: AsyncIterable<Item>, signal: AbortSignal): AsyncGenerator<Item> {
   const iterator = items[Symbol.asyncIterator]();
-  const aborted = new Promise<undefined>((resolve) => {
-    if (signal.aborted) resolve(undefined);
-    else signal.addEventListener("abort", () => resolve(undefined), { once: true });
-  });
-  for (;;) {
-    const next = await Promise.race([iterator.next(), aborted]);
-    if (next === undefined || next.done === true) return;
-    yield next.value;
+  let stopWaiting: (() => void) | undefined;
+  const onAbort = (): void => stopWaiting?.();
+  signal.addEventListener("abort", onAbort, { once: true });
+  try {
+    while (!signal.aborted) {
+      const next = await new Promise<IteratorResult<Item> | undefined>((resolve, reject) => {
+        stopWaiting = () => resolve(undefined);
+        iterator.next().then(resolve, reject);
+      });
+      if (next === undefined || next.done === true) return;
+      yield next.value;
+    }
+  } finally {
+    signal.removeEventListener("abort", onAbort);
   }
 }

@@ -11,6 +11,7 @@ import type { RpcOperation, RpcStream } from "../operations/operation.ts";
 import { arrivedOn } from "./admission.ts";
 import { messageReader, messageWriter } from "./codec.ts";
 import { toConnectError } from "./connect-error.ts";
+import { withProtoPaths } from "./field-paths.ts";
 import { type WatchOptions, watchRpc } from "./rpc-watch.ts";
 import { rowServer } from "./serve-row.ts";
 import type { UnaryRpc } from "./unary-grpc.ts";
@@ -104,7 +105,7 @@ function serveStream(row: RpcStream, method: DescMethod, options: RpcRoutesOptio
       const items = await openStream(row, row.fromRpc?.(domain) ?? domain, call);
       if (items !== null) for await (const item of items) yield* takenBy(write(item));
     } catch (error) {
-      throw toConnectError(rpc.refuse(error));
+      throw toConnectError(withProtoPaths(rpc.refuse(error), method.input));
     } finally {
       over?.();
       rpc.end();

@@ -4,6 +4,7 @@ import { type Call, callOperation } from "../operations/call.ts";
 import type { RpcOperation } from "../operations/operation.ts";
 import type { Arrival } from "./arrival.ts";
 import { messageReader, messageWriter } from "./codec.ts";
+import { withProtoPaths } from "./field-paths.ts";
 import { type WatchOptions, watchRpc } from "./rpc-watch.ts";
 
 export interface RpcRequest {
@@ -32,7 +33,7 @@ export function rowServer(
       const work = () => callOperation(row, row.fromRpc?.(domain) ?? domain, call);
       return write(await (rpc.span && tracing ? tracing.within(rpc.span.place, work) : work()));
     } catch (error) {
-      throw rpc.refuse(error);
+      throw withProtoPaths(rpc.refuse(error), method.input);
     } finally {
       rpc.end();
     }

@@ -122,15 +122,15 @@ class UnaryExchange {
     const stream = this.#stream;
     const { method } = this.#rpc;
     return new Promise((resolve, reject) => {
-      const chunks: Buffer[] = [];
+      let held: Buffer = nothing;
       let length = 0;
       const cancelLimit = this.#options.clock.after(Math.min(leftMs, requestReceiveMs), () =>
         reject(timedOut(method.localName)),
       );
       stream.on("data", (chunk: Buffer) => {
-        chunks.push(chunk);
+        held = length === 0 ? chunk : withMore(held, length, chunk);
         length += chunk.length;
-        const declared = length >= prefixBytes ? lengthOf(chunks) : 0;
+        const declared = length >= prefixBytes ? held.readUInt32BE(1) : 0;
         if (declared <= bodyBytesMax && length <= bodyBytesMax + 2 * prefixBytes) return;
         cancelLimit();
         const bytes = Math.max(declared, length - prefixBytes);
@@ -139,7 +139,7 @@ class UnaryExchange {
       });
       stream.once("end", () => {
         cancelLimit();
-        resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
+        resolve(held.subarray(0, length));
       });
       stream.once("close", () => {
         cancelLimit();
@@ -190,9 +190,18 @@ class UnaryExchange {
 /** The stream closed before it was answered. */
 const gone = Symbol("gone");
 
-function lengthOf(chunks: Buffer[]): number {
-  if ((chunks[0] as Buffer).length < prefixBytes) chunks.splice(0, chunks.length, Buffer.concat(chunks));
-  return (chunks[0] as Buffer).readUInt32BE(1);
+const nothing = Buffer.alloc(0);
+
+/**
+ * Holds the first `length` bytes of `held`, and `chunk`; copied into room that doubles. A message may come byte by byte: kept as they came,
+ * its pieces would take a hundred times its size.
+ */
+function withMore(held: Buffer, length: number, chunk: Buffer): Buffer {
+  const needed = length + chunk.length;
+  const roomy = needed <= held.length ? held : Buffer.allocUnsafe(2 * needed);
+  if (roomy !== held) roomy.set(held.subarray(0, length));
+  roomy.set(chunk, length);
+  return roomy;
 }
 
 /** Throws Failure, with the codes and words that Connect has for the same faults. */

@@ -3,6 +3,8 @@
 export const backupExitCodes = {
   /** EX_DATAERR: the file is no whole backup, or one of another version. */
   data: 65,
+  /** EX_NOINPUT: there is no such file. */
+  noInput: 66,
   /** EX_CANTCREAT: the file or folder to write cannot be made, or has something in it. */
   target: 73,
   /** EX_IOERR: the disk. */

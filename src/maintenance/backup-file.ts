@@ -220,5 +220,6 @@ function incomplete(name: string): BackupError {
 
 function notRead(name: string, cause: unknown): BackupError {
   const code = (cause as NodeJS.ErrnoException).code ?? String(cause);
-  return new BackupError(backupExitCodes.io, `Cannot read the backup "${name}": ${code}`, cause);
+  const exitCode = code === "ENOENT" ? backupExitCodes.noInput : backupExitCodes.io;
+  return new BackupError(exitCode, `Cannot read the backup "${name}": ${code}`, cause);
 }

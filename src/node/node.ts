@@ -12,6 +12,7 @@ import { readOnCollect } from "../observability/metrics-sources.ts";
 import { openObservation } from "../observability/observation.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log, LogLevel } from "../ports/log.ts";
+import { noDeadLetters } from "../runtime/dead-letters.ts";
 import { openLevelStore } from "../store/level-store.ts";
 import { openLogDisk } from "../store/log-disk.ts";
 import { seedInBackground, startMachine, watchStore } from "./background.ts";
@@ -94,8 +95,8 @@ export async function openNode({ settings, onFatal, logBook, ...given }: NodeOpt
     readOnCollect(metrics.registry, {
       runs: () => launcher.inspect(),
       actors: () => system.census(),
-      deadLetters: () => system.deadLetters.counts(),
-      store: () => store.inspect(),
+      deadLetters: () => ({ ...noDeadLetters, ...system.deadLetters.counts() }),
+      store: () => ({ ...store.inspect(), isFailing: !store.health().ok }),
       moduleProcesses: () => host.processes().filter(({ pid }) => pid !== null).length,
       certificates,
     });

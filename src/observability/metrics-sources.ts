@@ -6,7 +6,12 @@ export interface MetricSources {
   readonly runs: () => { readonly waiting: number; readonly executing: number; readonly slots: number };
   readonly actors: () => readonly ActorCensus[];
   readonly deadLetters: () => Readonly<Record<string, number>>;
-  readonly store: () => { readonly commits: number; readonly queued: number; readonly reopens: number };
+  readonly store: () => {
+    readonly commits: number;
+    readonly queued: number;
+    readonly reopens: number;
+    readonly isFailing: boolean;
+  };
   readonly moduleProcesses: () => number;
   /** In use; `untilMs`: epoch milliseconds. */
   readonly certificates: () => readonly { readonly name: string; readonly untilMs: number }[];
@@ -126,6 +131,15 @@ function addStore(registry: Registry, sources: MetricSources): void {
     collect() {
       this.reset();
       this.inc(sources.store().reopens);
+    },
+  });
+  // A store that fails until the server ends is never opened again: its reopenings stay at nothing.
+  new Gauge({
+    ...register,
+    name: "troupe_store_failing",
+    help: "1 while the store takes neither reads nor writes",
+    collect() {
+      this.set(sources.store().isFailing ? 1 : 0);
     },
   });
   new Gauge({

@@ -7,6 +7,7 @@ import type { ObserveToolCall } from "../ports/metrics.ts";
 import type { Tracing } from "../ports/tracing.ts";
 import { countLog } from "./counted-log.ts";
 import { EventLoopWatch } from "./event-loop-watch.ts";
+import { FailingTargets, targetFailures } from "./failing-targets.ts";
 import { Metrics, type OutboundPurpose } from "./metrics.ts";
 import { observeFetcher } from "./observed-fetcher.ts";
 import { ObservedLauncher } from "./observed-launcher.ts";
@@ -39,21 +40,31 @@ export interface Observation {
   readonly registries: (fetcher: Fetcher & CredentialedFetcher) => Fetcher & CredentialedFetcher;
 }
 
+/** What alerts count the increase of. */
+const outboundOutcomes: readonly string[] = ["4xx", "5xx", "upstream_failed", "timeout", "refused"];
+const toolOutcomes: readonly string[] = ["ok", ...targetFailures];
+
 /** Rejects with Failure refused when an OTLP endpoint is set that is no URL. */
 export async function openObservation({ version, clock: given, log }: ObservationOptions): Promise<Observation> {
   const metrics = new Metrics(version);
   const tracing = await openTracing({ version, clock: given, log });
   const clock = detachTimers(given, tracing);
   const outbound = new OutcomeMeter(metrics.outbound, "purpose");
+  for (const purpose of ["registry", "token"] satisfies OutboundPurpose[]) outbound.expect(purpose, outboundOutcomes);
   const tools = new OutcomeMeter(metrics.toolCalls, "adapter");
+  const counted = countLog(log, metrics);
+  const failing = new FailingTargets(counted, clock);
   return {
     metrics,
     tracing,
     clock,
-    log: countLog(log, metrics),
+    log: counted,
     eventLoop: new EventLoopWatch(clock),
     launcher: (launcher) => new ObservedLauncher({ launcher, metrics, tracing, clock }),
-    toolCalls: (builtins) => observeToolCalls({ meter: tools, tracing, clock, builtins: new Set(builtins) }),
+    toolCalls: (builtins) => {
+      for (const adapter of [...builtins, "module"]) tools.expect(adapter, toolOutcomes);
+      return observeToolCalls({ meter: tools, tracing, clock, failing, builtins: new Set(builtins) });
+    },
     outbound: (fetcher, purpose) => observeFetcher({ fetcher, purpose, meter: outbound, tracing, clock }),
     registries: (fetcher) =>
       observeFetcher({

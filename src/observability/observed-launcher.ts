@@ -22,18 +22,19 @@ interface Waiting {
 
 const exitStates = { success: "success", failed: "failed", timeout: "timeout", stopped: "canceled" } as const;
 
-/** Any other that an environment should come up with counts as `other`. */
-const reasons: ReadonlySet<string> = new Set([
-  "none",
+/** Why a run failed. */
+const failedReasons = [
   "thrown",
   "syntax",
-  "timeout",
   "memory",
   "output_too_large",
   "deadlocked",
   "executor_crashed",
   "not_started",
-]);
+] as const;
+
+/** Any other that an environment should come up with counts as `other`. */
+const reasons: ReadonlySet<string> = new Set(["none", "timeout", ...failedReasons]);
 
 export class ObservedLauncher implements Launcher {
   readonly #options: ObservedLauncherOptions;
@@ -45,6 +46,10 @@ export class ObservedLauncher implements Launcher {
 
   constructor(options: ObservedLauncherOptions) {
     this.#options = options;
+    // There from the start: alerts count increases, and a series that begins with its first runs has none by them.
+    this.#tally("success", "none");
+    this.#tally("timeout", "timeout");
+    for (const reason of failedReasons) this.#tally("failed", reason);
   }
 
   enqueue(run: RunIdentity, admitted: () => void): void {

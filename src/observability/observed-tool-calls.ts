@@ -3,17 +3,25 @@ import { isFailure } from "../errors/failure.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ObserveToolCall } from "../ports/metrics.ts";
 import type { Tracing } from "../ports/tracing.ts";
+import type { FailingTargets } from "./failing-targets.ts";
 import type { OutcomeMeter } from "./outcome-meter.ts";
 
 export interface ObservedToolCallsOptions {
   readonly meter: OutcomeMeter;
   readonly tracing: Tracing | undefined;
   readonly clock: Clock;
+  readonly failing: FailingTargets;
   /** Ids of the adapters that come with the server; all others count as `module`, of which anybody may install many. */
   readonly builtins: ReadonlySet<string>;
 }
 
-export function observeToolCalls({ meter, tracing, clock, builtins }: ObservedToolCallsOptions): ObserveToolCall {
+export function observeToolCalls({
+  meter,
+  tracing,
+  clock,
+  failing,
+  builtins,
+}: ObservedToolCallsOptions): ObserveToolCall {
   return async (call, work) => {
     const begun = clock.monotonic();
     let adapter = "none";
@@ -32,6 +40,7 @@ export function observeToolCalls({ meter, tracing, clock, builtins }: ObservedTo
     } catch (error) {
       const kind = isFailure(error) ? error.kind : "internal";
       meter.add(adapter, kind, clock.monotonic() - begun);
+      failing.failed(call, error);
       span?.end(kind);
       throw error;
     }

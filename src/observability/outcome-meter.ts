@@ -14,19 +14,28 @@ export class OutcomeMeter {
     this.#label = label;
   }
 
+  /** Makes the series at nothing: one that begins with its first failures has no increase by them. */
+  expect(value: string, outcomes: readonly string[]): void {
+    for (const outcome of outcomes) this.#tally(value, outcome);
+  }
+
   add(value: string, outcome: string, durationMs: number): void {
-    const name = `${value} ${outcome}`;
-    let tally = this.#byOutcome.get(name);
-    if (tally === undefined) {
-      tally = this.#total.holder({ [this.#label]: value, outcome });
-      this.#byOutcome.set(name, tally);
-    }
-    tally.count += 1;
+    this.#tally(value, outcome).count += 1;
     let duration = this.#byValue.get(value);
     if (duration === undefined) {
       duration = this.#duration.holder({ [this.#label]: value });
       this.#byValue.set(value, duration);
     }
     duration.observe(durationMs);
+  }
+
+  #tally(value: string, outcome: string): Tally {
+    const name = `${value} ${outcome}`;
+    let tally = this.#byOutcome.get(name);
+    if (tally === undefined) {
+      tally = this.#total.holder({ [this.#label]: value, outcome });
+      this.#byOutcome.set(name, tally);
+    }
+    return tally;
   }
 }

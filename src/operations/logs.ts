@@ -6,6 +6,7 @@ import type { LogRecord, LogRecords } from "../ports/log-records.ts";
 import { findLogs, type LogTest, logLevels, testOf } from "./log-search.ts";
 import type { Operation, StreamOperation } from "./operation.ts";
 import { decodeCursor, type Page, toPage } from "./page.ts";
+import { withLastEventId } from "./rpc-requests.ts";
 import { cursor, instant, jsonObject, page, pageLimit, processId, text } from "./shapes.ts";
 
 const level = z.enum(logLevels);
@@ -111,7 +112,7 @@ export function logStreams(records: LogRecords): readonly StreamOperation[] {
     role: "agent",
     input: watchInput,
     output: watchOutput,
-    fromRpc: ({ fromSequence, ...request }) => ({ ...request, lastEventId: fromSequence }),
+    fromRpc: withLastEventId,
     eventOf: ({ record }) => ({ id: String(record.seq), event: "log", data: record }),
     open: async ({ lastEventId: after, ...filter }, { signal }) => {
       const { last } = records;

@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { satisfies } from "semver";
 import type { ModuleContent, ModuleState } from "../actors/module.ts";
 import { Failure, isFailure } from "../errors/failure.ts";
+import { fieldAtFault } from "../errors/field-at-fault.ts";
 import { documentFetchMs, packageBytesMax, redirectsMax } from "../limits.ts";
 import type { Fetcher } from "../ports/fetcher.ts";
 import type { ModuleHost } from "../ports/module-host.ts";
@@ -216,13 +217,12 @@ function requireExpected(manifest: PackageManifest, expected: Expected): void {
 /** The hash is given beside the URL, or as its fragment: `https://…/module.tgz#sha256=…`. */
 function readSource({ source = "", hash }: ModuleRequest): { url: URL; hash: string } {
   if (!URL.canParse(source) || !/^(https?|file):$/.test(new URL(source).protocol)) {
-    throw new Failure("invalid_request", 'Field "source" must be an absolute http, https or file URL');
+    throw fieldAtFault("source", 'Field "source" must be an absolute http, https or file URL');
   }
   const url = new URL(source);
   const given = hash ?? /^#sha256=([0-9a-f]{64})$/i.exec(url.hash)?.[1];
   if (given === undefined) {
-    const message = 'Field "hash" must be the SHA-256 of the package, or end "source" as "#sha256=…"';
-    throw new Failure("invalid_request", message);
+    throw fieldAtFault("hash", 'Field "hash" must be the SHA-256 of the package, or end "source" as "#sha256=…"');
   }
   url.hash = "";
   return { url, hash: given.toLowerCase() };
@@ -243,6 +243,6 @@ async function readArchive(url: URL): Promise<Uint8Array> {
   } catch (error) {
     if (isFailure(error)) throw error;
     const code = (error as NodeJS.ErrnoException).code ?? "unknown error";
-    throw new Failure("invalid_request", `The file of field "source" cannot be read (${code})`);
+    throw fieldAtFault("source", `The file of field "source" cannot be read (${code})`);
   }
 }

@@ -21,7 +21,11 @@ import type { RpcStream } from "./operation.ts";
 import { instant, isoTime } from "./shapes.ts";
 
 const input = z.object({
-  kinds: z.array(z.enum(subjectKinds)).max(subjectKinds.length, "names each kind once at most").default([]),
+  // A kind that is named again says nothing new, and is looked at once.
+  kinds: z
+    .array(z.enum(subjectKinds))
+    .transform((kinds) => [...new Set(kinds)])
+    .default([]),
   fromSequence: z.int().nonnegative().optional(),
 });
 

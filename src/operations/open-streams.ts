@@ -8,14 +8,19 @@ export class OpenStreams {
   readonly #calls = new Set<Call>();
   readonly #clock: Clock;
   readonly #max: number;
+  #closed = false;
 
   constructor(clock: Clock, max = eventStreamsMax) {
     this.#clock = clock;
     this.#max = max;
   }
 
-  /** Throws Failure overloaded. The answer takes it off again and ends the call, so that whoever works for it stops. */
+  /**
+   * The answer takes it off again and ends the call, so that whoever works for it stops. Throws Failure overloaded; or unavailable, because
+   * the message of a call that was admitted may have been complete only after `close`.
+   */
   add(call: Call): () => void {
+    if (this.#closed) throw shuttingDown();
     if (this.#calls.size >= this.#max) throw tooMany(this.#max, this.#clock.now());
     this.#calls.add(call);
     return () => {
@@ -25,8 +30,13 @@ export class OpenStreams {
   }
 
   close(): void {
-    for (const call of this.#calls) call.end(new Failure("unavailable", "The server is shutting down"));
+    this.#closed = true;
+    for (const call of this.#calls) call.end(shuttingDown());
   }
+}
+
+function shuttingDown(): Failure {
+  return new Failure("unavailable", "The server is shutting down");
 }
 
 function tooMany(limit: number, now: number): Failure {

@@ -82,9 +82,9 @@ export function processChangeStreams({ changes, processes }: ProcessChangesParts
           if (process === undefined) return undefined;
           const { before, after } = process;
           if (!matches(before) && !matches(after)) return undefined;
-          if (after === null) return { sequence, kind: "removed", process: shown(before as ProcessState) };
-          const kind = before === null ? "added" : "changed";
-          return { sequence, kind, process: shown(after), reason: after.reason };
+          const last = after ?? (before as ProcessState);
+          const kind = after === null ? "removed" : before === null ? "added" : "changed";
+          return { sequence, kind, process: shown(last), reason: last.reason };
         },
       });
     },

@@ -6,6 +6,7 @@ import { EndedRecordings } from "./ended-recordings.ts";
 import type { StreamEvent, StreamOperation } from "./operation.ts";
 import { type Followed, followProcess, type NumberedHappening } from "./process-follower.ts";
 import { snapshotShape, toSnapshot } from "./processes.ts";
+import { withLastEventId } from "./rpc-requests.ts";
 import { jsonObject, processId } from "./shapes.ts";
 
 const toolCallShape = z
@@ -59,7 +60,7 @@ export function processStreams(runs: Omit<Followed, "recordings">): readonly Str
     role: "agent",
     input,
     output: eventShape,
-    fromRpc: ({ fromSequence, ...request }) => ({ ...request, lastEventId: fromSequence }),
+    fromRpc: withLastEventId,
     eventOf,
     async open({ id, lastEventId: after }, { signal }) {
       const happenings = await followProcess(followed, { id, after, signal });

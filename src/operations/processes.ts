@@ -14,6 +14,7 @@ import type { Launcher } from "../ports/launcher.ts";
 import type { Actors } from "../runtime/actors.ts";
 import type { CallContext, Operation, Route } from "./operation.ts";
 import { decodeCursor, type Page, toPage, walk } from "./page.ts";
+import { withMarker } from "./rpc-requests.ts";
 import {
   cursor,
   instant,
@@ -84,12 +85,6 @@ function snapshotOf(state: ProcessState, pid: number | null): Snapshot {
   };
 }
 
-/** The protobuf form cannot tell null from absent: `no_timeout` and `no_exit_state` say null. */
-function withNull(request: Readonly<Record<string, unknown>>, marker: string, field: string, value: unknown) {
-  const { [marker]: isNull, ...rest } = request;
-  return isNull === true ? { ...rest, [field]: value } : rest;
-}
-
 export function processOperations(options: ProcessOperationsOptions): readonly Operation[] {
   const { processes, launcher, timeoutMsDefault } = options;
   const rpcService = "ProcessService";
@@ -151,7 +146,7 @@ export function processOperations(options: ProcessOperationsOptions): readonly O
         return { body: made.sort, output: { id: made.state.id } };
       },
     },
-    fromRpc: (request) => withNull(request, "noTimeout", "timeoutMs", null),
+    fromRpc: (request) => withMarker(request, "noTimeout", "timeoutMs", null),
     run: (input, context) =>
       withPlace(input.autorun, async () => {
         const id = processes.nextKey();
@@ -200,7 +195,7 @@ export function processOperations(options: ProcessOperationsOptions): readonly O
     role: "agent",
     input: listInput,
     output: page(snapshotShape),
-    fromRpc: (request) => withNull(request, "noExitState", "exitState", "null"),
+    fromRpc: (request) => withMarker(request, "noExitState", "exitState", "null"),
     run: async ({ ref, state, exitState, cursor: from, limit }) => {
       const after = from === undefined ? undefined : positionOf(decodeCursor(from, ["number", "number"]));
       const exit = exitState === "null" ? null : exitState;

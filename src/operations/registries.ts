@@ -9,6 +9,7 @@ import {
 } from "../actors/registry.ts";
 import { exchangeAndSeal, openCredentials, sealCredentials } from "../actors/registry-effects.ts";
 import { Failure, isFailure } from "../errors/failure.ts";
+import { fieldAtFault } from "../errors/field-at-fault.ts";
 import { tokenExchangeMs } from "../limits.ts";
 import type { Advertisement, EntryKind } from "../ports/registry-reader.ts";
 import type { CallContext, Operation } from "./operation.ts";
@@ -28,6 +29,7 @@ import {
   registryShape,
   toRegistryRecord,
 } from "./registry-shapes.ts";
+import { withMarker } from "./rpc-requests.ts";
 import { browseLimit, cursor, label, page, pageLimit, registryIdField, slug, urlText } from "./shapes.ts";
 
 export interface RegistryOperationsOptions extends RegistriesOptions {
@@ -392,10 +394,10 @@ export async function seedRegistry(
 function normalizedBaseUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
-    throw new Failure("invalid_request", 'Field "baseUrl" must be an absolute http or https URL');
+    throw fieldAtFault("baseUrl", 'Field "baseUrl" must be an absolute http or https URL');
   }
   if (url.username !== "" || url.password !== "") {
-    throw new Failure("invalid_request", 'Field "baseUrl" must not hold a user name or password');
+    throw fieldAtFault("baseUrl", 'Field "baseUrl" must not hold a user name or password');
   }
   url.search = "";
   url.hash = "";
@@ -435,9 +437,9 @@ function toAuthState(
 
 /** The protobuf form cannot tell an absent list from an empty one: `no_scopes` says empty. */
 function setupFromRpc(setup: unknown): Record<string, unknown> {
-  const { noScopes, scopes, ...others } = (setup ?? {}) as Record<string, unknown>;
-  const chosen = Array.isArray(scopes) && scopes.length > 0 ? scopes : noScopes === true ? [] : undefined;
-  return chosen === undefined ? others : { ...others, scopes: chosen };
+  const { scopes, ...others } = (setup ?? {}) as Record<string, unknown>;
+  const isChosen = Array.isArray(scopes) && scopes.length > 0;
+  return withMarker(isChosen ? { ...others, scopes } : others, "noScopes", "scopes", []);
 }
 
 function positionOf([createdAt, id]: readonly (string | number)[]): string {

@@ -6,6 +6,7 @@ import { createHash } from "node:crypto";
 import type { OpenSettings } from "../actors/configured.ts";
 import type { ServiceContent, ServiceState } from "../actors/service.ts";
 import { Failure, isFailure } from "../errors/failure.ts";
+import { fieldAtFault } from "../errors/field-at-fault.ts";
 import { documentBytesMax, documentFetchMs, iconBytesMax, redirectsMax } from "../limits.ts";
 import type { Adapter, Adapters, ToolSummary } from "../ports/adapter.ts";
 import type { Fetcher } from "../ports/fetcher.ts";
@@ -121,7 +122,7 @@ export class ServiceContents {
     if (adapter !== undefined) return adapter;
     const { state } = await modules.query(id);
     if (state?.type === "adapter") throw new Failure("unavailable", `Adapter "${id}" is not in service`);
-    throw new Failure("invalid_request", `There is no adapter "${id}"; in service: ${adapters.ids().join(", ")}`);
+    throw fieldAtFault("adapter", `There is no adapter "${id}"; in service: ${adapters.ids().join(", ")}`);
   }
 
   async #fromRegistry(
@@ -198,7 +199,7 @@ export class ServiceContents {
 
   async #download(url: string, context: CallContext): Promise<{ text: string; url: string }> {
     if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
-      throw new Failure("invalid_request", 'Field "url" must be an absolute http or https URL');
+      throw fieldAtFault("url", 'Field "url" must be an absolute http or https URL');
     }
     const answer = await this.#options.fetcher.fetch({
       method: "GET",
@@ -223,7 +224,7 @@ export class ServiceContents {
 function adapterOfKind(kind: string): string {
   const match = /^([A-Za-z0-9][A-Za-z0-9_-]*)@\d+(\.\d+){0,2}$/.exec(kind);
   if (match?.[1] === undefined) {
-    throw new Failure("invalid_request", `The entry's kind "${kind}" names no adapter: give one in field "adapter"`);
+    throw fieldAtFault("adapter", `The entry's kind "${kind}" names no adapter: give one in field "adapter"`);
   }
   return match[1];
 }

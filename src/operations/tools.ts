@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { isToolEnabled, type ServiceState } from "../actors/service.ts";
 import { Failure } from "../errors/failure.ts";
+import { withinField } from "../errors/field-at-fault.ts";
 import type { Adapters, JsonSchema, ToolSummary } from "../ports/adapter.ts";
 import type { Environment } from "../ports/environment.ts";
 import type { Catalogue } from "./catalogue.ts";
@@ -262,7 +263,11 @@ export function toolOperations(options: ToolOperationsOptions): readonly Operati
     extraDeadlineMs: () => toolTimeoutMs,
     run: async ({ serviceId, toolId, parameters }, context: CallContext) => {
       const { signal } = context;
-      return { result: await toolCalls.call({ serviceId, toolId, parameters, timeoutMs: toolTimeoutMs, signal }) };
+      try {
+        return { result: await toolCalls.call({ serviceId, toolId, parameters, timeoutMs: toolTimeoutMs, signal }) };
+      } catch (error) {
+        throw error instanceof Failure ? withinField("parameters", error) : error;
+      }
     },
   };
 

@@ -11,6 +11,17 @@ export type DeadLetterReason =
   | "wake_spent"
   | "stopped";
 
+/** Each reason, for whoever shows also those that never happened. */
+export const noDeadLetters: Readonly<Record<DeadLetterReason, number>> = {
+  unknown_kind: 0,
+  parked: 0,
+  expired: 0,
+  overloaded: 0,
+  crashed: 0,
+  wake_spent: 0,
+  stopped: 0,
+};
+
 export interface DeadLetter {
   readonly at: number;
   readonly address: Address;

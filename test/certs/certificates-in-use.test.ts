@@ -114,7 +114,7 @@ describe("a scrape", () => {
       runs: () => ({ waiting: 0, executing: 0, slots: 1 }),
       actors: () => [],
       deadLetters: () => ({}),
-      store: () => ({ commits: 0, queued: 0, reopens: 0 }),
+      store: () => ({ commits: 0, queued: 0, reopens: 0, isFailing: false }),
       moduleProcesses: () => 0,
       certificates,
     });

@@ -1,9 +1,12 @@
 /** What is typed: help, faults and exit codes. No server is needed, and none is loaded. */
+import { once } from "node:events";
 import { globSync, readFileSync } from "node:fs";
-import { createServer } from "node:net";
+import { createServer as createHttpServer } from "node:http";
+import { type AddressInfo, createServer, type Server as NetServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
 import { PassThrough } from "node:stream";
-import { describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { exitCodeMeanings, exitCodes } from "../../src/cli/exit-codes.ts";
 import { runInProcess } from "./run-in-process.ts";
 
@@ -58,7 +61,10 @@ describe("exit codes", () => {
       78,
     ],
     ["a backup that is none", ["verify", "--backup", join(root, "package.json")], 65],
-    ["a backup that is not there", ["restore", "/nowhere/backup"], 74],
+    ["a backup that is not there", ["restore", "/nowhere/backup"], 66],
+    ["a backup to verify that is not there", ["verify", "--backup", "/nowhere/backup"], 66],
+    ["a backup into a pipe", ["backup", "-"], 64],
+    ["days that are no number", ["certs", "--into", "/nowhere", "--days", "-1"], 64],
     ["a data folder without a store", ["verify", "--data-dir", "/nowhere"], 65],
     ["a module type that is none", ["module", "new", "mine", "--type", "plugin"], 64],
     ["a shell that is none", ["completion", "csh"], 64],
@@ -151,6 +157,110 @@ describe("a server that is not there", () => {
     );
   });
 });
+
+describe("what answers as Troupe does not", () => {
+  it.each<[string, number, string, string, number]>([
+    ["the REST face", 404, "application/json", '{"code":"not_found","error":"There is no route"}', 69],
+    ["a site", 404, "text/html", "<h1>Not found</h1>", 69],
+    ["a site that answers everything", 200, "text/html", "<h1>Hello</h1>", 69],
+    ["a stranger's Connect", 400, "application/json", '{"code":"invalid_argument","message":"No"}', 69],
+    ["a proxy that wants a key", 401, "text/html", "Who are you?", 77],
+    ["a proxy that lets nobody in", 403, "text/html", "No", 77],
+    ["a proxy whose server is away", 503, "text/html", "Come back later", 69],
+  ])("is told from a refusal of Troupe's: %s", async (_what, status, type, text, exitCode) => {
+    const other = createHttpServer((_request, response) =>
+      response.writeHead(status, { "content-type": type }).end(text),
+    );
+    const address = await listening(other);
+    for (const words of [["status"], ["logs", "--follow"], ["events"], ["processes", "list"]]) {
+      const ran = await runInProcess([...words, "--server", address]);
+      expect({ words, ...ran }).toMatchObject({ words, exitCode, stdout: "" });
+      expect(ran.stderr, words.join(" ")).toMatch(
+        new RegExp(`^The server at "http://${address}" does not answer as Troupe does: \\S.* \\([a-z_]+\\)\n$`),
+      );
+    }
+    other.close();
+  });
+});
+
+describe("a server that hangs", () => {
+  beforeEach(() => vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }));
+  afterEach(() => vi.useRealTimers());
+
+  it.each([
+    ["status"],
+    ["processes list"],
+    ["processes get 1"],
+    ["processes get 1 --wait 5"],
+    ["processes run -"],
+    ["processes run - --watch"],
+    ["processes logs 1 --follow"],
+    ["processes list --watch"],
+    ["logs --follow"],
+    ["events --json"],
+    ["verify"],
+    ["drain"],
+    [`backup ${join(tmpdir(), "never-whole.troupe")}`],
+  ])("is not waited for by `%s` for ever", async (line) => {
+    const silent = createServer(() => undefined);
+    const sockets: Socket[] = [];
+    silent.on("connection", (socket) => sockets.push(socket.on("error", () => undefined)));
+    const ran = runInProcess([...line.split(" "), "--server", await listening(silent)], { stdin: "return {};" });
+    expect(await passing(ran)).toMatchObject({
+      exitCode: 75,
+      stdout: "",
+      stderr: expect.stringMatching(/The server at "http:\/\/127\.0\.0\.1:\d+" did not answer .*\n$/),
+    });
+    for (const socket of sockets) socket.destroy();
+    silent.close();
+  });
+
+  it("is told from one that has nothing to tell, by asking it something else", async () => {
+    let asked = 0;
+    let isHung = false;
+    const quiet = createHttpServer((request, response) => {
+      if (!request.url?.endsWith("/ListProcesses")) return;
+      asked += 1;
+      if (!isHung) response.writeHead(200, { "content-type": "application/proto" }).end();
+    });
+    const ran = runInProcess(["events", "--server", await listening(quiet)]);
+    let isOver = false;
+    void ran.finally(() => {
+      isOver = true;
+    });
+    for (const times of [1, 2, 3, 4]) {
+      while (asked < times && !isOver) await tick(100);
+      // The answer arrives before the next one is asked for.
+      for (let turn = 0; turn < 200; turn += 1) await new Promise(setImmediate);
+    }
+    expect({ asked, isOver }).toEqual({ asked: 4, isOver: false });
+    isHung = true;
+    expect(await passing(ran)).toMatchObject({ exitCode: 75, stdout: "", stderr: expect.stringContaining("hangs") });
+    quiet.closeAllConnections();
+    quiet.close();
+  });
+});
+
+async function tick(ms: number): Promise<void> {
+  await vi.advanceTimersByTimeAsync(ms);
+  await new Promise(setImmediate);
+}
+
+/** Time passes until it is there. */
+async function passing<Result>(work: Promise<Result>): Promise<Result> {
+  let isOver = false;
+  const watched = work.finally(() => {
+    isOver = true;
+  });
+  while (!isOver) await tick(500);
+  return watched;
+}
+
+/** host:port */
+async function listening(server: NetServer): Promise<string> {
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
 
 describe("--help", () => {
   it("of each command says what it does and what it takes", async () => {

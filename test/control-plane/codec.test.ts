@@ -16,7 +16,8 @@ import { z } from "zod";
 import { messageReader, messageWriter } from "../../src/control-plane/codec.ts";
 import { nullabilityOf } from "../../src/control-plane/nullability.ts";
 import { troupeServices } from "../../src/control-plane/services.ts";
-import { isFailure } from "../../src/errors/failure.ts";
+import { type Failure, isFailure } from "../../src/errors/failure.ts";
+import { ListLogsRequestSchema } from "../../src/gen/troupe/v1/log_service_pb.ts";
 import { ProcessSchema, ProcessState } from "../../src/gen/troupe/v1/process_pb.ts";
 import {
   CreateProcessRequestSchema,
@@ -202,6 +203,11 @@ describe("what a message can say and the domain cannot", () => {
     ["an id beyond exact integers", GetProcessRequestSchema, { id: 2n ** 53n }, "id"],
     ["an id below them", GetProcessRequestSchema, { id: -(2n ** 63n) }, "id"],
     ["an enum number without a name", ListProcessesRequestSchema, { state: 99 as ProcessState }, "state"],
+    ["a time before the year 1", ListLogsRequestSchema, { from: { seconds: -62_135_596_801n } }, "from"],
+    ["a time after the year 9999", ListLogsRequestSchema, { to: { seconds: 253_402_300_800n } }, "to"],
+    ["a time that no clock knows", ListLogsRequestSchema, { to: { seconds: 2n ** 62n } }, "to"],
+    ["nanoseconds below 0", ListLogsRequestSchema, { from: { nanos: -1 } }, "from"],
+    ["a second of nanoseconds", ListLogsRequestSchema, { from: { nanos: 1_000_000_000 } }, "from"],
     ["NaN in a Struct", CreateProcessRequestSchema, { envConfig: { a: [Number.NaN] } }, "envConfig"],
     [
       "infinity in a Value",
@@ -232,6 +238,17 @@ describe("what a message can say and the domain cannot", () => {
     }
     expect(isFailure(caught) && caught.kind).toBe("invalid_request");
     expect((caught as Error).message).toContain(`"${field}"`);
+    expect((caught as Failure).details.fields).toMatchObject([{ field }]);
+  });
+
+  it.each([
+    ["the first", { seconds: -62_135_596_800n }, "0001-01-01T00:00:00.000Z"],
+    ["the last", { seconds: 253_402_300_799n, nanos: 999_999_999 }, "9999-12-31T23:59:59.999Z"],
+    ["the start of the epoch", {}, "1970-01-01T00:00:00.000Z"],
+    ["one just before it", { seconds: -1n, nanos: 999_999_999 }, "1969-12-31T23:59:59.999Z"],
+    ["one between milliseconds", { seconds: 1n, nanos: 1_999_999 }, "1970-01-01T00:00:01.001Z"],
+  ])("%s time that a timestamp can say is cut to milliseconds", (_title, to, expected) => {
+    expect(read(ListLogsRequestSchema, { to })).toEqual({ to: expected });
   });
 
   it("an UNSPECIFIED enum is unset", () => {

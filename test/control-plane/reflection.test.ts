@@ -3,8 +3,11 @@
  * descriptors, build a client from them, call. Then the same by `buf curl`, as people will.
  */
 import { execFile } from "node:child_process";
+import { once } from "node:events";
 import path from "node:path";
 import { promisify } from "node:util";
+import v8 from "node:v8";
+import vm from "node:vm";
 import {
   create,
   createFileRegistry,
@@ -175,6 +178,40 @@ describe.each(versions.map((version) => ({ name: version[0], version })))("refle
     );
     expect(codes).toEqual([5, 5, 5, 5, "allExtensionNumbersResponse", 3]);
   });
+});
+
+it("forgets each question of a stream once it is answered, however long the stream lasts", async () => {
+  v8.setFlagsFromString("--expose-gc");
+  const collect = vm.runInNewContext("gc") as () => void;
+  const megabytes = (): number => {
+    collect();
+    const { heapUsed, external } = process.memoryUsage(); // long texts are outside of V8's heap
+    return (heapUsed + external) / 1024 / 1024;
+  };
+  const stream = client.makeBidiStreamRequest(
+    "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+    (symbol: string) => {
+      const messageRequest = { case: "fileContainingSymbol", value: symbol } as const;
+      return Buffer.from(
+        toBinary(v1.ServerReflectionRequestSchema, create(v1.ServerReflectionRequestSchema, { messageRequest })),
+      );
+    },
+    (bytes: Buffer) => bytes.length,
+  );
+  const askLarge = async (times: number): Promise<void> => {
+    for (let at = 0; at < times; at++) {
+      stream.write(`${at}`.padEnd(1024 * 1024));
+      const [length] = (await once(stream, "data")) as [number];
+      expect(length).toBeGreaterThan(2 * 1024 * 1024);
+    }
+  };
+  await askLarge(2);
+  const before = megabytes();
+  await askLarge(40);
+  expect(megabytes() - before).toBeLessThan(20);
+  const ended = once(stream, "end");
+  stream.end();
+  await ended;
 });
 
 describe("buf curl", () => {

@@ -1,26 +1,37 @@
 /** Connections whose client is gone, silent or only sitting there. Time is mocked; connections, with and without TLS, are real. */
 import { once } from "node:events";
 import http2 from "node:http2";
+import net from "node:net";
+import tls from "node:tls";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { makeCertificates } from "../../src/certs/make-certificates.ts";
-import { listenForRpcs, type RpcServer } from "../../src/control-plane/rpc-server.ts";
+import { listenForRpcs, type RpcServer, type TlsOptions } from "../../src/control-plane/rpc-server.ts";
 import { sessionIdleMs, sessionPingAnsweredMs, sessionQuietMs } from "../../src/limits.ts";
 import { filesIn, newFolder } from "../certs/certificate-files.ts";
-import { flags, frame, frameTypes, openConnection } from "../e2e/grpc/raw-http2.ts";
+import {
+  flags,
+  frame,
+  frameTypes,
+  grpcHeaders,
+  headerBlock,
+  openConnection,
+  preface,
+  RawConnection,
+} from "../e2e/grpc/raw-http2.ts";
 import { ManualClock } from "../runtime/manual-clock.ts";
 import { until } from "../until.ts";
 
-interface Tls {
+interface Pair {
   readonly cert: string;
   readonly key: string;
 }
 
-let tls: Tls;
+let pair: Pair;
 beforeAll(async () => {
   const folder = newFolder();
   await makeCertificates({ folder });
   const files = filesIn(folder);
-  tls = { cert: files.text("server.crt"), key: files.text("server.key") };
+  pair = { cert: files.text("server.crt"), key: files.text("server.key") };
 });
 
 let clock: ManualClock;
@@ -30,7 +41,7 @@ let answer: (() => void) | undefined;
 /** Pauses between two looks at a connection that is asked and answers. */
 const looks = Math.ceil(sessionIdleMs / sessionQuietMs) + 1;
 
-async function listen(given?: Tls): Promise<string> {
+async function listen(given?: TlsOptions): Promise<string> {
   clock = new ManualClock();
   answer = undefined;
   server = await listenForRpcs({
@@ -96,7 +107,7 @@ describe.each([
   ["TLS", true],
 ])("a client that answers, over %s,", (_title, isSecure) => {
   async function connect(): Promise<{ session: http2.ClientHttp2Session; pings: () => number }> {
-    const address = await listen(isSecure ? tls : undefined);
+    const address = await listen(isSecure ? pair : undefined);
     const session = isSecure
       ? http2.connect(`https://${address}`, { rejectUnauthorized: false })
       : http2.connect(`http://${address}`);
@@ -138,5 +149,94 @@ describe.each([
     for await (const chunk of stream) text += chunk;
     expect(text).toBe("answered");
     await until(() => session.destroyed);
+  });
+});
+
+/** Whoever is told, or says, that its session is over, and keeps its end of the connection open: stopped, broken or ill-meaning. */
+describe.each([
+  ["plain text", false],
+  ["TLS", true],
+])("a client that does not leave, over %s,", (_title, isSecure) => {
+  let renew: () => void;
+
+  async function connect(): Promise<RawConnection> {
+    const onRenewed: TlsOptions["onRenewed"] = (use) => {
+      renew = () => use({ ...pair, clientCa: pair.cert });
+      return () => undefined;
+    };
+    const { hostname: host, port } = new URL(`http://${await listen(isSecure ? { ...pair, onRenewed } : undefined)}`);
+    const held = { host, port: Number(port), allowHalfOpen: true };
+    const plain = net.connect(held);
+    const socket = isSecure ? tls.connect({ socket: plain, ALPNProtocols: ["h2"], rejectUnauthorized: false }) : plain;
+    const connection = new RawConnection(socket);
+    await once(socket, isSecure ? "secureConnect" : "connect");
+    await connection.send(preface, frame(frameTypes.settings, 0, 0));
+    await connection.until(() => connection.frames.length > 0);
+    await clock.advance(sessionQuietMs); // what it said at first was news
+    return connection;
+  }
+
+  const heads = (id: number) =>
+    frame(frameTypes.headers, flags.endHeaders | flags.endStream, id, headerBlock(grpcHeaders("localhost", "/")));
+  const goAway = frame(frameTypes.goaway, 0, 0, Buffer.alloc(8));
+  const answerPings = (connection: RawConnection): void => {
+    let answered = 0;
+    connection.socket.on("data", () => {
+      const asked = connection.frames.filter(({ type, flags: bits }) => type === frameTypes.ping && bits === 0);
+      for (const { payload } of asked.slice(answered))
+        void connection.send(frame(frameTypes.ping, flags.ack, 0, payload));
+      answered = asked.length;
+    });
+  };
+
+  type End = (connection: RawConnection) => Promise<void>;
+  const ends: readonly (readonly [title: string, end: End])[] = [
+    ["it says GOAWAY", (connection) => connection.send(goAway)],
+    ["it says GOAWAY twice", (connection) => connection.send(goAway, goAway)],
+    [
+      "it says GOAWAY while it is asked",
+      async (connection) => {
+        await clock.advance(sessionQuietMs);
+        await connection.until(() => connection.has(frameTypes.ping, 0));
+        await connection.send(goAway);
+      },
+    ],
+    [
+      "it says GOAWAY, and takes its last answer",
+      async (connection) => {
+        await connection.send(heads(1), goAway);
+        await until(() => answer !== undefined);
+        answer?.();
+        await connection.until(() => connection.has(frameTypes.data, 1));
+      },
+    ],
+    [
+      "it says GOAWAY, and is silent while its call goes on",
+      async (connection) => {
+        await connection.send(heads(1), goAway);
+        await until(() => answer !== undefined);
+      },
+    ],
+    ["it breaks the protocol", (connection) => connection.send(frame(frameTypes.data, 0, 0))],
+    [
+      "it only sits there, and answers whenever asked",
+      async (connection) => {
+        answerPings(connection);
+        await passQuiet(looks);
+      },
+    ],
+    ...(isSecure ? ([["the authorities of clients have changed", async () => renew()]] satisfies [string, End][]) : []),
+  ];
+
+  it.each(ends)("is cut when %s", async (_how, end) => {
+    const connection = await connect();
+    await end(connection);
+    await passQuiet(4);
+    // The server's end alone is not the end of the connection: whoever writes to one that was cut is told by a reset.
+    await until(() => {
+      connection.socket.write(frame(frameTypes.ping, 0, 0, Buffer.from("anybody?")));
+      return connection.socket.destroyed;
+    }, 2_000);
+    expect(clock.timers).toBe(0);
   });
 });

@@ -23,7 +23,7 @@ export async function collectLabels(): Promise<ReadonlyMap<string, readonly stri
     runs: () => ({ waiting: 0, executing: 0, slots: 1 }),
     actors: () => [{ kind: "process", resident: 0, parked: 0, mailboxDepthMax: 0, turns: 0, crashes: 0, restarts: 0 }],
     deadLetters: () => ({ parked: 1 }),
-    store: () => ({ commits: 0, queued: 0, reopens: 0 }),
+    store: () => ({ commits: 0, queued: 0, reopens: 0, isFailing: false }),
     moduleProcesses: () => 0,
     certificates: () => [{ name: "server", untilMs: 0 }],
   });

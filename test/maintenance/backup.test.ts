@@ -244,7 +244,7 @@ describe("a file of a backup", () => {
   it("is refused when it is not there, or a folder", async () => {
     const none = join(target, "none");
     await expect(proveBackup(none)).rejects.toMatchObject({
-      exitCode: 74,
+      exitCode: 66,
       message: `Cannot read the backup "${none}": ENOENT`,
     });
     await expect(proveBackup(target)).rejects.toThrow("it is no file");

@@ -4,6 +4,7 @@ import { Histogram, Registry } from "prom-client";
 import { describe, expect, it } from "vitest";
 import { Failure, failureKinds } from "../../src/errors/failure.ts";
 import { countLog } from "../../src/observability/counted-log.ts";
+import { FailingTargets } from "../../src/observability/failing-targets.ts";
 import { Metrics } from "../../src/observability/metrics.ts";
 import { readOnCollect } from "../../src/observability/metrics-sources.ts";
 import { TalliedHistogram } from "../../src/observability/metrics-tallies.ts";
@@ -12,7 +13,7 @@ import { OutcomeMeter } from "../../src/observability/outcome-meter.ts";
 import { isFromHere } from "../../src/operations/client-address.ts";
 import type { LogLevel } from "../../src/ports/log.ts";
 import type { ActorCensus } from "../../src/ports/metrics.ts";
-import { realClock } from "../egress/fixtures.ts";
+import { quietLog, realClock } from "../egress/fixtures.ts";
 import "../property-seed.ts";
 import { readExposition } from "./exposition.ts";
 
@@ -95,7 +96,13 @@ describe("the metrics", () => {
   it("gain no series by 10,000 services, tools and adapters", async () => {
     const metrics = new Metrics("1");
     const meter = new OutcomeMeter(metrics.toolCalls, "adapter");
-    const observe = observeToolCalls({ meter, tracing: undefined, clock: realClock, builtins: new Set(["openapi"]) });
+    const observe = observeToolCalls({
+      meter,
+      tracing: undefined,
+      clock: realClock,
+      failing: new FailingTargets(quietLog, realClock),
+      builtins: new Set(["openapi"]),
+    });
     for (let n = 0; n < 10_000; n += 1) {
       await observe({ serviceId: `s${n}`, toolId: `t${n}` }, async (through) => {
         through(n % 2 === 0 ? "openapi" : `adapter-${n}`);
@@ -129,7 +136,7 @@ describe("the metrics", () => {
         return [kind];
       },
       deadLetters: () => ({ expired: 5 }),
-      store: () => ({ commits: 9, queued: 1, reopens: 0 }),
+      store: () => ({ commits: 9, queued: 1, reopens: 0, isFailing: true }),
       moduleProcesses: () => 3,
       certificates: () => [{ name: "server", untilMs: 1_800_000_000_000 }],
     });
@@ -149,6 +156,7 @@ describe("the metrics", () => {
         troupe_store_commits_total: 9,
         troupe_store_commits_queued: 1,
         troupe_store_reopens_total: 0,
+        troupe_store_failing: 1,
         troupe_module_processes: 3,
         'troupe_certificate_expires_timestamp_seconds{certificate="server"}': 1_800_000_000,
       };

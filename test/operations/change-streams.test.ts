@@ -13,6 +13,7 @@ interface Told {
   readonly kind?: string;
   readonly snapshot?: { reason: string; items: { id: number | string; state?: string }[]; hasMore: boolean };
   readonly process?: { id: number; state: string };
+  readonly reason?: string | null;
   readonly event?: { type: string; id: string; state?: string };
 }
 
@@ -103,6 +104,24 @@ describe("the processes that match", () => {
         .filter(({ process }, place) => place > 0 && [2, 4].includes(place) && process)
         .map(({ sequence }) => sequence),
     );
+  });
+});
+
+describe("why a run failed", () => {
+  it.each(["thrown", "memory", "deadlocked"] as const)("is told with each change since: %s", async (reason) => {
+    const { follow, tell, create, run, remove } = await openStage();
+    const all = await follow("watchProcesses");
+    const id = await create();
+    run().end({ kind: "failed", reason, error: "no" });
+    await settle();
+    await remove(id);
+    await tell();
+    expect(all.slice(1).map((told) => [told.kind, told.reason])).toEqual([
+      ["added", null],
+      ["changed", null],
+      ["changed", reason],
+      ["removed", reason],
+    ]);
   });
 });
 

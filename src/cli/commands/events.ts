@@ -3,7 +3,7 @@ import { Option } from "commander";
 import type { CommandGroup } from "../command-action.ts";
 import { follow } from "../follow.ts";
 import type { Item } from "../item.ts";
-import type { Run } from "../run.ts";
+import type { Run, Streaming } from "../run.ts";
 import { textOf } from "../table.ts";
 
 const kinds = ["registry", "service", "module", "process"] as const;
@@ -21,11 +21,8 @@ async function events(run: Run): Promise<void> {
   const { SubjectKind } = await import("../../gen/troupe/v1/event_pb.ts");
   const wanted = kind.map((word) => SubjectKind[word.toUpperCase() as keyof typeof SubjectKind]);
   const { client, plain } = await run.session();
-  const watch = (fromSequence: bigint | undefined) =>
-    client.events.watchEvents(
-      { kinds: wanted, ...(fromSequence === undefined ? {} : { fromSequence }) },
-      { signal: run.signal },
-    );
+  const watch = (fromSequence: bigint | undefined, streaming: Streaming) =>
+    client.events.watchEvents({ kinds: wanted, ...(fromSequence === undefined ? {} : { fromSequence }) }, streaming);
   for await (const message of follow(run, watch, ({ sequence }) => sequence)) {
     const item = plain(message);
     if (run.out.isJson) await run.out.jsonLine(item);

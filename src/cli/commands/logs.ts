@@ -6,7 +6,7 @@ import { harmlessLine } from "../harmless.ts";
 import { readCount, readDuration, readId } from "../input.ts";
 import type { Item } from "../item.ts";
 import { pagesOf } from "../pages.ts";
-import type { Run } from "../run.ts";
+import type { Run, Streaming } from "../run.ts";
 import { textOf } from "../table.ts";
 
 const levels = ["debug", "info", "warn", "error"] as const;
@@ -67,11 +67,8 @@ async function logs(run: Run): Promise<void> {
 
 async function followLogs(run: Run, filter: object, lastSeq: number | undefined): Promise<void> {
   const { client, plain } = await run.session();
-  const watch = (fromSequence: bigint | undefined) =>
-    client.logs.watchLogs(
-      { ...filter, ...(fromSequence === undefined ? {} : { fromSequence }) },
-      { signal: run.signal },
-    );
+  const watch = (fromSequence: bigint | undefined, streaming: Streaming) =>
+    client.logs.watchLogs({ ...filter, ...(fromSequence === undefined ? {} : { fromSequence }) }, streaming);
   const after = lastSeq === undefined ? undefined : BigInt(lastSeq);
   for await (const message of followed(run, watch, ({ record }) => record?.seq, { after })) {
     await print(run, plain(message).record as Item);

@@ -4,6 +4,7 @@ import type { BackupResponse } from "../../gen/troupe/v1/maintenance_service_pb.
 import { bytesText, countText } from "../amounts.ts";
 import type { CommandGroup } from "../command-action.ts";
 import { CliError, type ExitCode, exitCodes } from "../exit-codes.ts";
+import { readCount } from "../input.ts";
 import type { Item } from "../item.ts";
 import type { Run } from "../run.ts";
 import { verify } from "../verification.ts";
@@ -40,10 +41,16 @@ export const maintenanceCommands: CommandGroup = (program, action) => {
 };
 
 async function backup(run: Run, file: string): Promise<void> {
+  if (file === "-") {
+    throw new CliError(
+      exitCodes.usage,
+      "A backup is proved whole before it has its name, so it goes into a file and not to stdout; ./- is a file",
+    );
+  }
   const { client } = await run.session();
   const { writeBackup } = await import("../../maintenance/backup.ts");
   const summary = await run.during("Backing up", (progress) =>
-    writeBackup(chunksOf(client.maintenance.backup({}, { signal: run.signal })), file, {
+    writeBackup(chunksOf(run.stream((streaming) => client.maintenance.backup({}, streaming))), file, {
       onProgress: (bytes) => progress.detail(bytesText(bytes)),
       signal: run.signal,
     }),
@@ -98,7 +105,7 @@ async function drain(run: Run): Promise<void> {
   const { client, plain } = await run.session();
   let last: Item = {};
   await run.during("Draining", async (progress) => {
-    for await (const message of client.maintenance.drain({}, { signal: run.signal })) {
+    for await (const message of run.stream((streaming) => client.maintenance.drain({}, streaming))) {
       last = plain(message);
       if (run.out.isJson) await run.out.jsonLine(last);
       progress.detail(
@@ -122,7 +129,9 @@ async function drain(run: Run): Promise<void> {
 
 async function certs(run: Run): Promise<ExitCode> {
   const { runCerts } = await import("../../certs/run-certs.ts");
-  const { exitCode, text, certificates } = await runCerts(run.options as CertsOptions);
+  const options = run.options as CertsOptions;
+  if (options.days !== undefined) readCount(options.days, "Option --days");
+  const { exitCode, text, certificates } = await runCerts(options);
   if (exitCode !== exitCodes.done) throw new CliError(exitCode, text);
   await (run.out.isJson ? run.out.json(certificates) : run.out.line(text));
   return exitCode;

@@ -3,6 +3,7 @@ import { Argument } from "commander";
 import { bytesText, secondsText } from "../amounts.ts";
 import type { CommandGroup } from "../command-action.ts";
 import type { Item } from "../item.ts";
+import type { Style } from "../output.ts";
 import type { Run } from "../run.ts";
 import type { Column } from "../table.ts";
 
@@ -54,7 +55,8 @@ export const nodeCommands: CommandGroup = (program, action) => {
 
 async function status(run: Run): Promise<void> {
   const node = await nodeOf(run);
-  await run.out.show(run.out.isJson ? node : { server: run.url, ...glance(run, node) });
+  if (run.out.isJson) return run.out.json(node);
+  await run.out.show({ server: run.url, ...glance(node) }, [], stylesOf(node));
 }
 
 async function diagnostics(run: Run): Promise<void> {
@@ -64,7 +66,7 @@ async function diagnostics(run: Run): Promise<void> {
     run.ask(({ diagnostics }, calling) => diagnostics.listDeadLetters({}, calling)),
   ]);
   if (run.out.isJson) return run.out.json({ node, executors, deadLetters });
-  await run.out.show({ server: run.url, ...glance(run, node), ...details(node) });
+  await run.out.show({ server: run.url, ...glance(node), ...details(node) }, [], stylesOf(node));
   for (const [columns, items] of [
     [kindColumns, node.actors],
     [childColumns, (executors.children as readonly Item[]).filter(isWorthALine)],
@@ -96,31 +98,50 @@ async function nodeOf(run: Run): Promise<Item> {
   return (await run.ask(({ diagnostics }, calling) => diagnostics.getNode({}, calling))).node as Item;
 }
 
-function glance(run: Run, node: Item): Item {
+function glance(node: Item): Item {
   const { healthy, reason } = node.store as Item;
   const { waiting, executing, slots } = node.runs as Item;
   const parked = (node.actors as readonly Item[]).reduce((sum, kind) => sum + (kind.parked as number), 0);
   return {
     version: `${node.version} on Node.js ${node.nodeVersion}, pid ${node.pid}`,
     up: secondsText(node.uptimeSeconds as number),
-    ready: node.ready ? run.out.style("green", "yes") : `no: ${node.notReadyReason ?? "it does not say why"}`,
+    ready: node.ready ? "yes" : `no: ${node.notReadyReason ?? "it does not say why"}`,
     store: healthy ? "healthy" : `failing: ${reason}`,
     programs: `${executing} of ${slots} slots in use, ${waiting} waiting`,
     parked: parked === 0 ? "no actor" : `${parked} (troupe actors list --parked)`,
     memory: bytesText((node.memory as Item).rssBytes as number),
     deadLetters: node.deadLetters,
     logLevel: node.logLevel,
-    ...Object.fromEntries((node.certificates as readonly Item[]).map((one) => certificateLine(run, one))),
+    ...Object.fromEntries((node.certificates as readonly Item[]).map(certificateLine)),
   };
 }
 
-/** Titled as what it is for; in yellow for two weeks before its end. */
-function certificateLine(run: Run, { name, subject, notAfter }: Item): [string, string] {
-  const leftSeconds = (Date.parse(notAfter as string) - Date.now()) / 1_000;
-  const title = name === "client_ca" ? "clientAuthority" : `${name}Certificate`;
-  if (leftSeconds <= 0) return [title, run.out.style("red", `${subject}, expired at ${notAfter}`)];
-  const line = `${subject}, until ${notAfter} (${secondsText(leftSeconds)} left)`;
-  return [title, leftSeconds < soonSeconds ? run.out.style("yellow", line) : line];
+function stylesOf(node: Item): Readonly<Record<string, Style | undefined>> {
+  const ofCertificates = (node.certificates as readonly Item[]).map((one) => [titleOf(one), certificateStyle(one)]);
+  return { ready: node.ready ? "green" : "red", ...Object.fromEntries(ofCertificates) };
+}
+
+function certificateLine(one: Item): [string, string] {
+  const { subject, notAfter } = one;
+  const left = leftSeconds(one);
+  if (left <= 0) return [titleOf(one), `${subject}, expired at ${notAfter}`];
+  return [titleOf(one), `${subject}, until ${notAfter} (${secondsText(left)} left)`];
+}
+
+/** In yellow for two weeks before its end. */
+function certificateStyle(one: Item): Style | undefined {
+  const left = leftSeconds(one);
+  if (left <= 0) return "red";
+  return left < soonSeconds ? "yellow" : undefined;
+}
+
+/** As what it is for. */
+function titleOf({ name }: Item): string {
+  return name === "client_ca" ? "clientAuthority" : `${name}Certificate`;
+}
+
+function leftSeconds({ notAfter }: Item): number {
+  return (Date.parse(notAfter as string) - Date.now()) / 1_000;
 }
 
 const soonSeconds = 14 * 86_400;

@@ -129,7 +129,10 @@ async function list(run: Run): Promise<void> {
 
 async function get(run: Run, id: string): Promise<void> {
   const wait = waitOf(run);
-  const answer = await run.ask(({ processes }, calling) => processes.getProcess({ id: readId(id), ...wait }, calling));
+  const answer = await run.ask(
+    ({ processes }, calling) => processes.getProcess({ id: readId(id), ...wait }, calling),
+    waitMsOf(wait),
+  );
   await run.out.show({
     ...(answer.process as object),
     ...(answer.reason === undefined ? {} : { reason: answer.reason }),
@@ -138,8 +141,9 @@ async function get(run: Run, id: string): Promise<void> {
 
 async function output(run: Run, id: string): Promise<void> {
   const wait = waitOf(run);
-  const answer = await run.ask(({ processes }, calling) =>
-    processes.getProcessOutput({ id: readId(id), ...wait }, calling),
+  const answer = await run.ask(
+    ({ processes }, calling) => processes.getProcessOutput({ id: readId(id), ...wait }, calling),
+    waitMsOf(wait),
   );
   await run.out.json(answer.output ?? {});
 }
@@ -176,6 +180,13 @@ async function each(
 function waitOf(run: Run): { readonly wait?: number } {
   const { wait } = run.options as { wait?: string };
   return wait === undefined ? {} : { wait: readCount(wait, "Option --wait") };
+}
+
+/** The server makes at most this of it. */
+const waitSecondsMax = 60;
+
+function waitMsOf({ wait = 0 }: { readonly wait?: number }): number {
+  return Math.min(wait, waitSecondsMax) * 1_000;
 }
 
 function collect(value: string, before: readonly string[] | undefined): readonly string[] {

@@ -155,10 +155,10 @@ async function browse(run: Run, id: string, words: readonly string[]): Promise<v
   const filter = { id, ...(words.length === 0 ? {} : { query: words.join(" ") }) };
   const page = (request: object) =>
     modules === true
-      ? run.ask(({ registries }, calling) =>
+      ? run.askLong(`Asking "${id}"`, ({ registries }, calling) =>
           registries.browseModules({ ...filter, ...(kind === undefined ? {} : { type: kind }), ...request }, calling),
         )
-      : run.ask(({ registries }, calling) =>
+      : run.askLong(`Asking "${id}"`, ({ registries }, calling) =>
           registries.browseDefinitions({ ...filter, ...(kind === undefined ? {} : { kind }), ...request }, calling),
         );
   await run.out.list(entryColumns, pagesOf(page, limitOf(run), modules === true ? "modules" : "definitions"));

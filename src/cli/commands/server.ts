@@ -1,4 +1,5 @@
 /** The commands that serve, read a server's settings, or make something to start from; none of them talks to the control plane. */
+import { resolve } from "node:path";
 import type { Command } from "commander";
 import type { Hosts } from "../cli-io.ts";
 import type { CommandAction } from "../command-action.ts";
@@ -63,7 +64,7 @@ async function mcp({ options, io, signal }: Run): Promise<ExitCode> {
   return (await (await import("../mcp.ts")).runMcp(args, io.environment, io)) as ExitCode;
 }
 
-async function moduleNew({ options, io }: Run, name: string): Promise<ExitCode> {
+async function moduleNew({ options, io, out }: Run, name: string): Promise<ExitCode> {
   const { type, into } = options as { type?: string; into?: string };
   const args = [
     ...(type === undefined ? [] : ["--type", type]),
@@ -72,8 +73,12 @@ async function moduleNew({ options, io }: Run, name: string): Promise<ExitCode> 
     name,
   ];
   const { runModuleNew } = await import("../module-new.ts");
-  return runModuleNew(args, {
-    stdout: (text) => io.stdout.write(text),
+  const exitCode = runModuleNew(args, {
+    // What to do next is for people.
+    stdout: (text) => out.isJson || io.stdout.write(text),
     stderr: (text) => io.stderr.write(text),
   }) as ExitCode;
+  if (out.isJson && exitCode === 0)
+    await out.json({ name, type: type ?? "adapter", folder: resolve(into ?? ".", name) });
+  return exitCode;
 }

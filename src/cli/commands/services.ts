@@ -55,7 +55,7 @@ export const serviceCommands: CommandGroup = (program, action) => {
       .description(enabled ? "let programs call it; configuration and secrets are checked" : "no program may call it")
       .action(
         action(async (run: Run, serviceId: string) => {
-          const answer = await run.ask(({ services }, calling) =>
+          const answer = await run.askLong(`Service "${serviceId}"`, ({ services }, calling) =>
             services.setServiceEnabled({ serviceId, enabled }, calling),
           );
           await run.out.outcome(answer, `Service "${serviceId}" is ${verb}d`);

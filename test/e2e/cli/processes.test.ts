@@ -1,5 +1,7 @@
 /** `troupe processes` against a real server: what it prints for people and for programs, on terminals and into files, and how it ends. */
+
 import { writeFile } from "node:fs/promises";
+import { stripVTControlCharacters } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type CliBench, openCliBench } from "./cli-bench.ts";
 
@@ -167,6 +169,18 @@ describe("processes", () => {
     const [{ id }] = await bench.json("processes list --limit 1");
     expect(await bench.said(`processes logs ${id}`)).toBe("\u001b]0;owned\u0007\u009b2J\n");
   });
+
+  it.each([["status"], ["diagnostics"], ["processes list"], ["modules list"], ["logs --lines 5"]])(
+    "has its styles as styles on a terminal, also one that does not know its width: %s",
+    async (line) => {
+      for (const columns of [0, 80]) {
+        const said = await bench.said(line, { columns });
+        expect(said).toContain("\u001b[");
+        expect(said).not.toContain("\\x1b");
+        expect(stripVTControlCharacters(said)).not.toMatch(/^…/m);
+      }
+    },
+  );
 
   it("are in colour on a terminal that wants it, and cut to its width", async () => {
     const coloured = await bench.said("processes list --limit 3", { columns: 40 });

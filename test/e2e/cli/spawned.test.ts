@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { mkdtemp, open, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -14,6 +14,7 @@ import { removeFolder, type Server, startServer } from "../server.ts";
 const main = resolve(import.meta.dirname, "../../../src/main.ts");
 const compileCache = resolve(import.meta.dirname, "../../../node_modules/.cache/node-compile");
 const printedBytes = 1_000_000;
+const apiKey = "operator-key-of-the-test";
 
 let folder: string;
 let server: Server;
@@ -34,7 +35,7 @@ beforeAll(async () => {
   expect(made).toMatchObject({ exitCode: 0, stderr: "" });
   server = await startServer({
     settings: {
-      SERVICE_API_KEYS: "boss:operator:operator-key-of-the-test",
+      SERVICE_API_KEYS: `boss:operator:${apiKey}`,
       SERVICE_GRPC_TLS_CERT_FILE: certs("server.crt"),
       SERVICE_GRPC_TLS_KEY_FILE: certs("server.key"),
       SERVICE_GRPC_TLS_CLIENT_CA_FILE: certs("ca.crt"),
@@ -119,6 +120,24 @@ describe("a command", () => {
     reading.onText = () => reading.child.stdout?.destroy();
     expect(await reading.ended).toMatchObject({ exitCode: 141, stderr: "" });
   });
+
+  it.each([["version"], ["--help"], ["completion bash"], ["status"], ["processes list --json"]])(
+    "whose output the disk has no room for says so and ends with 74: %s",
+    async (line) => {
+      const full = await open("/dev/full", "w");
+      const running = spawn(process.execPath, [main, ...line.split(" ")], {
+        env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: compileCache, ...environment, TROUPE_API_KEY: apiKey },
+        stdio: ["ignore", full.fd, "pipe"],
+      });
+      let said = "";
+      running.stderr?.setEncoding("utf8").on("data", (text: string) => {
+        said += text;
+      });
+      const [exitCode] = await once(running, "close");
+      await full.close();
+      expect({ exitCode, said }).toEqual({ exitCode: 74, said: "Cannot write the output: the disk is full\n" });
+    },
+  );
 
   it("that follows ends quietly with 130 by Ctrl-C", async () => {
     const following = new Spawned("logs --follow --json --lines 1");

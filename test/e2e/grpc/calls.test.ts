@@ -284,7 +284,7 @@ describe("what a refusal carries", () => {
     const { BadRequest } = detailsOf(told) as {
       BadRequest: { fieldViolations: { field: string; description: string }[] };
     };
-    expect(BadRequest.fieldViolations.map(({ field }) => field).sort()).toEqual(["ref", "timeoutMs"]);
+    expect(BadRequest.fieldViolations.map(({ field }) => field).sort()).toEqual(["ref", "timeout_ms"]);
     for (const { description } of BadRequest.fieldViolations) expect(description.length).toBeGreaterThan(3);
   });
 

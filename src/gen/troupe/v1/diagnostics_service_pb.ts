@@ -87,7 +87,7 @@ export type ListActorsRequest = Message<"troupe.v1.ListActorsRequest"> & {
   cursor?: string | undefined;
 
   /**
-   * Actors a page may hold, 1 to 100. Unset: 20.
+   * Actors a page may hold, at least 1; more than 100 counts as 100. Unset: 20.
    *
    * @generated from field: optional uint32 limit = 5;
    */
@@ -312,7 +312,7 @@ export const ListExecutorsResponseSchema: GenMessage<ListExecutorsResponse> = /*
  */
 export type ListDeadLettersRequest = Message<"troupe.v1.ListDeadLettersRequest"> & {
   /**
-   * Dead letters to tell one by one, 1 to 100. Unset: 20.
+   * Dead letters to tell one by one, at least 1; more than 100 counts as 100. Unset: 20.
    *
    * @generated from field: optional uint32 limit = 1;
    */

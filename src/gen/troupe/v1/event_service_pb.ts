@@ -26,8 +26,8 @@ export type WatchEventsRequest = Message<"troupe.v1.WatchEventsRequest"> & {
   kinds: SubjectKind[];
 
   /**
-   * `sequence` of the last message the caller has: the stream goes on right after it, without a snapshot, where the node remembers. Unset: a
-   * snapshot first.
+   * `sequence` of the last message the caller has, not below 0: the stream goes on right after it, without a snapshot, where the node
+   * remembers. Unset: a snapshot first.
    *
    * @generated from field: optional int64 from_sequence = 2;
    */
@@ -82,8 +82,9 @@ export const WatchEventsResponseSchema: GenMessage<WatchEventsResponse> = /*@__P
  */
 export const EventService: GenService<{
   /**
-   * What there is, then what happens, until the caller leaves or the server ends. A caller that comes back, and one that reads slowly, finds
-   * the newest changes of the node, thousands of them; whoever needs older ones starts over with another snapshot, at any point of the stream.
+   * What there is, then what happens, until the caller leaves, or with UNAVAILABLE when the server ends. A caller that comes back, and one that
+   * reads slowly, finds the newest changes of the node, thousands of them; whoever needs older ones starts over with another snapshot, at any
+   * point of the stream.
    *
    * @generated from rpc troupe.v1.EventService.WatchEvents
    */

@@ -76,7 +76,7 @@ export type ListLogsRequest = Message<"troupe.v1.ListLogsRequest"> & {
   requestId?: string | undefined;
 
   /**
-   * Only records of this time and later.
+   * Only records of this time and later. Times count in whole milliseconds.
    *
    * @generated from field: google.protobuf.Timestamp from = 10;
    */
@@ -97,7 +97,7 @@ export type ListLogsRequest = Message<"troupe.v1.ListLogsRequest"> & {
   cursor?: string | undefined;
 
   /**
-   * Items a page may hold, 1 to 100. Unset: 20.
+   * Items a page may hold, at least 1; more than 100 counts as 100. Unset: 20.
    *
    * @generated from field: optional uint32 limit = 13;
    */
@@ -204,7 +204,7 @@ export type WatchLogsRequest = Message<"troupe.v1.WatchLogsRequest"> & {
   to?: Timestamp | undefined;
 
   /**
-   * `seq` of the last record the caller has: the stream goes on right after it, from what is kept. Unset: only new records.
+   * `seq` of the last record the caller has, not below 0: the stream goes on right after it, from what is kept. Unset: only new records.
    *
    * @generated from field: optional int64 from_sequence = 12;
    */
@@ -254,7 +254,7 @@ export const LogService: GenService<{
     output: typeof ListLogsResponseSchema;
   },
   /**
-   * Records as they are written, until the caller leaves or the server ends.
+   * Records as they are written, until the caller leaves, or with UNAVAILABLE when the server ends.
    *
    * @generated from rpc troupe.v1.LogService.WatchLogs
    */

@@ -193,6 +193,7 @@ export const MaintenanceService: GenService<{
   /**
    * A backup of everything the server keeps except its log, taken while it runs. The secrets key is not in it: keep that beside the backup.
    * The header comes first, then chunks, the trailer last: without the trailer the backup is incomplete.
+   * RESOURCE_EXHAUSTED while two backups or proofs are under way.
    *
    * @generated from rpc troupe.v1.MaintenanceService.Backup
    */
@@ -203,6 +204,7 @@ export const MaintenanceService: GenService<{
   },
   /**
    * Proves the whole store and the packages of modules while the server runs. Without the summary the proof is incomplete.
+   * RESOURCE_EXHAUSTED while two backups or proofs are under way.
    *
    * @generated from rpc troupe.v1.MaintenanceService.Verify
    */

@@ -40,14 +40,14 @@ export type Process = Message<"troupe.v1.Process"> & {
   state: ProcessState;
 
   /**
-   * Unset until the first run has ended.
+   * How the latest run ended. Unset until it has: before the first run, and again while another one waits or runs.
    *
    * @generated from field: optional troupe.v1.ProcessExitState exit_state = 4;
    */
   exitState?: ProcessExitState | undefined;
 
   /**
-   * Why the last run failed or timed out; unset otherwise.
+   * Why the latest run failed or timed out; unset otherwise.
    *
    * @generated from field: optional string error = 5;
    */
@@ -59,7 +59,7 @@ export type Process = Message<"troupe.v1.Process"> & {
   createdAt?: Timestamp | undefined;
 
   /**
-   * When the last run ended; unset while none has.
+   * When the latest run ended; unset until it has.
    *
    * @generated from field: google.protobuf.Timestamp completed_at = 7;
    */
@@ -134,7 +134,7 @@ export const ProcessStateSchema: GenEnum<ProcessState> = /*@__PURE__*/
   enumDesc(file_troupe_v1_process, 0);
 
 /**
- * How the last run of a process ended.
+ * How the latest run of a process ended.
  *
  * @generated from enum troupe.v1.ProcessExitState
  */
@@ -164,7 +164,7 @@ export const ProcessExitState = {
   TIMEOUT: 3,
 
   /**
-   * Killed by a caller.
+   * Killed by a caller, also while it waited and never ran.
    *
    * @generated from enum value: PROCESS_EXIT_STATE_CANCELED = 4;
    */
@@ -172,7 +172,7 @@ export const ProcessExitState = {
 } as const;
 
 /**
- * How the last run of a process ended.
+ * How the latest run of a process ended.
  *
  * @generated from enum troupe.v1.ProcessExitState
  */

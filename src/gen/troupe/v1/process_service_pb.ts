@@ -29,7 +29,7 @@ export type CreateProcessRequest = Message<"troupe.v1.CreateProcessRequest"> & {
   code: string;
 
   /**
-   * A label to filter and correlate by; it need not be unique.
+   * A label to filter and correlate by; it need not be unique. Kept without blanks around it, and not blank.
    *
    * @generated from field: optional string ref = 2;
    */
@@ -50,7 +50,7 @@ export type CreateProcessRequest = Message<"troupe.v1.CreateProcessRequest"> & {
   noTimeout: boolean;
 
   /**
-   * Passed to the environment as it is.
+   * Passed to the environment as it is. At most 64 levels deep.
    *
    * @generated from field: google.protobuf.Struct env_config = 5;
    */
@@ -179,7 +179,7 @@ export type ListProcessesRequest = Message<"troupe.v1.ListProcessesRequest"> & {
   cursor?: string | undefined;
 
   /**
-   * Items a page may hold, 1 to 100. Unset: 20.
+   * Items a page may hold, at least 1; more than 100 counts as 100. Unset: 20.
    *
    * @generated from field: optional uint32 limit = 6;
    */
@@ -400,7 +400,8 @@ export const GetProcessOutputRequestSchema: GenMessage<GetProcessOutputRequest> 
  */
 export type GetProcessOutputResponse = Message<"troupe.v1.GetProcessOutputResponse"> & {
   /**
-   * What the program emitted; empty when it never ran.
+   * What the program emitted; empty when it never ran. It may be hundreds of levels deep, each of them up to three messages for a parser
+   * that counts nested messages.
    *
    * @generated from field: google.protobuf.Struct output = 1;
    */
@@ -528,8 +529,8 @@ export type WatchProcessRequest = Message<"troupe.v1.WatchProcessRequest"> & {
   id: bigint;
 
   /**
-   * `sequence` of the last event the caller has: the stream goes on right after it. Unset, or not known any more: a snapshot, then all that
-   * is kept of the latest run.
+   * `sequence` of the last event the caller has, not below 0: the stream goes on right after it. Unset, or not known: a snapshot, then all
+   * that is kept of the latest run.
    *
    * @generated from field: optional int64 from_sequence = 2;
    */
@@ -680,8 +681,8 @@ export type WatchProcessesRequest = Message<"troupe.v1.WatchProcessesRequest"> &
   state?: ProcessState | undefined;
 
   /**
-   * `sequence` of the last message the caller has: the stream goes on right after it, without a snapshot, where the node remembers. Unset: a
-   * snapshot first.
+   * `sequence` of the last message the caller has, not below 0: the stream goes on right after it, without a snapshot, where the node
+   * remembers. Unset: a snapshot first.
    *
    * @generated from field: optional int64 from_sequence = 3;
    */
@@ -984,7 +985,7 @@ export const ProcessService: GenService<{
     output: typeof DeleteProcessResponseSchema;
   },
   /**
-   * Queues an idle process. One that has results is refused unless `force` is true.
+   * Queues an idle process; FAILED_PRECONDITION in any other state, and for one that has results unless `force` is true.
    *
    * @generated from rpc troupe.v1.ProcessService.RunProcess
    */
@@ -994,7 +995,7 @@ export const ProcessService: GenService<{
     output: typeof RunProcessResponseSchema;
   },
   /**
-   * Stops a queued or running process; repeating it while the process is terminating is harmless.
+   * Stops a queued or running process; repeating it while the process is terminating is harmless. FAILED_PRECONDITION when it is idle.
    *
    * @generated from rpc troupe.v1.ProcessService.KillProcess
    */
@@ -1004,7 +1005,8 @@ export const ProcessService: GenService<{
     output: typeof KillProcessResponseSchema;
   },
   /**
-   * Drops an idle process from memory; its record stays.
+   * Drops an idle process from memory; its record stays, and the next call about it brings it back. FAILED_PRECONDITION when it is not idle, or
+   * not in memory.
    *
    * @generated from rpc troupe.v1.ProcessService.UnloadProcess
    */
@@ -1052,8 +1054,9 @@ export const ProcessService: GenService<{
     output: typeof GetProcessStderrResponseSchema;
   },
   /**
-   * What the run did so far, then what it does, until it is over and told; a process that never ran is waited for. A follower that leaves
-   * or reads slowly never affects the run.
+   * What the run did so far, then what it does, until it is over and told; a process that never ran is waited for. When the process is deleted
+   * meanwhile the stream ends as well, without the state idle of a run; when the server ends, with UNAVAILABLE. A follower that leaves or reads
+   * slowly never affects the run.
    *
    * @generated from rpc troupe.v1.ProcessService.WatchProcess
    */
@@ -1063,9 +1066,9 @@ export const ProcessService: GenService<{
     output: typeof WatchProcessResponseSchema;
   },
   /**
-   * The processes that match, then every change of one that does or did, until the caller leaves or the server ends. A caller that comes back,
-   * and one that reads slowly, finds the newest changes of the node, thousands of them; whoever needs older ones starts over with another
-   * snapshot, at any point of the stream.
+   * The processes that match, then every change of one that does or did, until the caller leaves, or with UNAVAILABLE when the server ends. A
+   * caller that comes back, and one that reads slowly, finds the newest changes of the node, thousands of them; whoever needs older ones starts
+   * over with another snapshot, at any point of the stream.
    *
    * @generated from rpc troupe.v1.ProcessService.WatchProcesses
    */

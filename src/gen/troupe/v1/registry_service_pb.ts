@@ -149,7 +149,7 @@ export type ListRegistriesRequest = Message<"troupe.v1.ListRegistriesRequest"> &
   cursor?: string | undefined;
 
   /**
-   * Items a page may hold, 1 to 100. Unset: 20.
+   * Items a page may hold, at least 1; more than 100 counts as 100. Unset: 20.
    *
    * @generated from field: optional uint32 limit = 2;
    */
@@ -282,7 +282,7 @@ export type BrowseDefinitionsRequest = Message<"troupe.v1.BrowseDefinitionsReque
   cursor?: string | undefined;
 
   /**
-   * Entries wanted, 1 to 200; the registry may ignore it. Unset: 50.
+   * Entries wanted, 1 to 200, more are refused; the registry may ignore it. Unset: 50.
    *
    * @generated from field: optional uint32 limit = 4;
    */
@@ -351,7 +351,7 @@ export type BrowseModulesRequest = Message<"troupe.v1.BrowseModulesRequest"> & {
   cursor?: string | undefined;
 
   /**
-   * Entries wanted, 1 to 200; the registry may ignore it. Unset: 50.
+   * Entries wanted, 1 to 200, more are refused; the registry may ignore it. Unset: 50.
    *
    * @generated from field: optional uint32 limit = 4;
    */

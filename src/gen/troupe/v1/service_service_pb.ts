@@ -178,7 +178,7 @@ export type ListServicesRequest = Message<"troupe.v1.ListServicesRequest"> & {
   cursor?: string | undefined;
 
   /**
-   * Items a page may hold, 1 to 100. Unset: 20.
+   * Items a page may hold, at least 1; more than 100 counts as 100. Unset: 20.
    *
    * @generated from field: optional uint32 limit = 6;
    */

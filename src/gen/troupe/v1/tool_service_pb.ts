@@ -21,7 +21,7 @@ export const file_troupe_v1_tool_service: GenFile = /*@__PURE__*/
  */
 export type ListToolsRequest = Message<"troupe.v1.ListToolsRequest"> & {
   /**
-   * Only tools of this service.
+   * Only tools of this service; NOT_FOUND when there is none of that id.
    *
    * @generated from field: optional string service_id = 1;
    */
@@ -47,7 +47,7 @@ export type ListToolsRequest = Message<"troupe.v1.ListToolsRequest"> & {
   cursor?: string | undefined;
 
   /**
-   * Items a page may hold, 1 to 100. Unset: 20.
+   * Items a page may hold, at least 1; more than 100 counts as 100. Unset: 20.
    *
    * @generated from field: optional uint32 limit = 5;
    */
@@ -347,7 +347,8 @@ export const ToolService: GenService<{
     output: typeof SetToolEnabledResponseSchema;
   },
   /**
-   * Calls the tool once and waits for its result.
+   * Calls the tool once and waits for its result. FAILED_PRECONDITION when the tool or its service is disabled or stale, INVALID_ARGUMENT when the
+   * parameters do not fit, UNAVAILABLE when the adapter or the target cannot be reached, DEADLINE_EXCEEDED when that takes too long.
    *
    * @generated from rpc troupe.v1.ToolService.InvokeTool
    */
