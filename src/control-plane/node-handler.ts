@@ -6,12 +6,12 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import http2, { type Http2ServerResponse } from "node:http2";
 import { cors, createContextValues } from "@connectrpc/connect";
-import { createAsyncIterable, type UniversalHandler } from "@connectrpc/connect/protocol";
+import { assertByteStreamRequest, createAsyncIterable, type UniversalHandler } from "@connectrpc/connect/protocol";
 import { errorToJson } from "@connectrpc/connect/protocol-connect";
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import { catalogue } from "../errors/catalogue.ts";
 import { Failure } from "../errors/failure.ts";
-import { requestReceiveMs } from "../limits.ts";
+import { bodyBytesMax, requestReceiveMs } from "../limits.ts";
 import type { OriginRules } from "../operations/authentication.ts";
 import type { UntakenAnswers } from "../operations/untaken-answers.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -23,6 +23,7 @@ import { toConnectError } from "./connect-error.ts";
 import { grpcTimeoutMs } from "./grpc-timeout.ts";
 import { explainTrailer, grpcTrailer } from "./grpc-trailer.ts";
 import type { NodeHandler } from "./rpc-server.ts";
+import { wholeMessages } from "./whole-messages.ts";
 
 export interface NodeHandlerOptions {
   readonly handlers: readonly UniversalHandler[];
@@ -72,7 +73,10 @@ async function serve(
       undefined,
       values,
     );
-    const answer = await handler(universal);
+    assertByteStreamRequest(universal);
+    const isEnveloped = isGrpc(request.headers) || handler.method.methodKind !== "unary";
+    const body = wholeMessages(universal.body, { isEnveloped, messageBytesMax: bodyBytesMax });
+    const answer = await handler({ ...universal, body });
     if (handler.method.methodKind === "unary" && answer.body !== undefined) {
       // Streams are held back by their followers; this one is there as a whole.
       const chunks = await readAll(answer.body);

@@ -16,6 +16,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/log.ts";
 import { type Arrival, authorityOf, certificateNameOf, isUsableAuthority, newArrival } from "./arrival.ts";
 import { toConnectError } from "./connect-error.ts";
+import { GrowingBuffer } from "./growing-buffer.ts";
 import { grpcTimeoutMs } from "./grpc-timeout.ts";
 import { grpcTrailer } from "./grpc-trailer.ts";
 import type { RpcRequest } from "./serve-row.ts";
@@ -122,15 +123,14 @@ class UnaryExchange {
     const stream = this.#stream;
     const { method } = this.#rpc;
     return new Promise((resolve, reject) => {
-      let held: Buffer = nothing;
-      let length = 0;
+      const held = new GrowingBuffer();
       const cancelLimit = this.#options.clock.after(Math.min(leftMs, requestReceiveMs), () =>
         reject(timedOut(method.localName)),
       );
       stream.on("data", (chunk: Buffer) => {
-        held = length === 0 ? chunk : withMore(held, length, chunk);
-        length += chunk.length;
-        const declared = length >= prefixBytes ? held.readUInt32BE(1) : 0;
+        held.add(chunk);
+        const { length } = held;
+        const declared = length >= prefixBytes ? held.bytes.readUInt32BE(1) : 0;
         if (declared <= bodyBytesMax && length <= bodyBytesMax + 2 * prefixBytes) return;
         cancelLimit();
         const bytes = Math.max(declared, length - prefixBytes);
@@ -139,7 +139,7 @@ class UnaryExchange {
       });
       stream.once("end", () => {
         cancelLimit();
-        resolve(held.subarray(0, length));
+        resolve(held.take());
       });
       stream.once("close", () => {
         cancelLimit();
@@ -189,20 +189,6 @@ class UnaryExchange {
 
 /** The stream closed before it was answered. */
 const gone = Symbol("gone");
-
-const nothing = Buffer.alloc(0);
-
-/**
- * Holds the first `length` bytes of `held`, and `chunk`; copied into room that doubles. A message may come byte by byte: kept as they came,
- * its pieces would take a hundred times its size.
- */
-function withMore(held: Buffer, length: number, chunk: Buffer): Buffer {
-  const needed = length + chunk.length;
-  const roomy = needed <= held.length ? held : Buffer.allocUnsafe(2 * needed);
-  if (roomy !== held) roomy.set(held.subarray(0, length));
-  roomy.set(chunk, length);
-  return roomy;
-}
 
 /** Throws Failure, with the codes and words that Connect has for the same faults. */
 function messageOf(body: Buffer, method: DescMethod): Message {
