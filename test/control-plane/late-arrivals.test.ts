@@ -65,7 +65,7 @@ const overGrpc: Late = async (path, body, meanwhile) => {
   }
   stream.resume();
   stream.write(body.subarray(0, 3));
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  await new Promise((resolve) => setTimeout(resolve, 500)); // until its head was read, also where others work
   meanwhile();
   await once(session, "goaway");
   stream.end(body.subarray(3));
@@ -77,7 +77,7 @@ const overHttp1: Late = async (path, body, meanwhile) => {
   const headers = { authorization, "content-type": "application/connect+proto" };
   const request = http.request(faces.rpc + path, { method: "POST", headers });
   request.write(body.subarray(0, 3));
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  await new Promise((resolve) => setTimeout(resolve, 500)); // until its head was read, also where others work
   meanwhile();
   request.end(body.subarray(3));
   const [response] = (await once(request, "response")) as [http.IncomingMessage];

@@ -34,6 +34,8 @@ interface Call {
   leftMs(): number;
 }
 
+const timersApartMs = 20;
+
 export class McpService implements HydratedService {
   readonly #parts: ServiceParts;
   #inFlight = 0;
@@ -60,8 +62,10 @@ export class McpService implements HydratedService {
       return await this.#call(await this.#checked(invocation, stop.signal, leftMs));
     } catch (error) {
       if (invocation.signal.aborted) throw new Failure("cancelled", `Call of tool "${toolId}" was cancelled`);
-      if (stop.signal.aborted) throw tooSlow;
-      throw toFailure(error, `Tool "${toolId}" failed`, this.#parts.target);
+      const failure = toFailure(error, `Tool "${toolId}" failed`, this.#parts.target);
+      // The request has a timer of its own for the same moment.
+      const isOver = failure.kind === "timeout" && clock.monotonic() >= until - timersApartMs;
+      throw stop.signal.aborted || isOver ? tooSlow : failure;
     } finally {
       cancelTimer();
       invocation.signal.removeEventListener("abort", onAbort);
