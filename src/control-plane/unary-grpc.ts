@@ -20,6 +20,7 @@ import { GrowingBuffer } from "./growing-buffer.ts";
 import { grpcTimeoutMs } from "./grpc-timeout.ts";
 import { grpcTrailer } from "./grpc-trailer.ts";
 import type { RpcRequest } from "./serve-row.ts";
+import { prefixBytes } from "./whole-messages.ts";
 
 export interface UnaryRpc {
   readonly method: DescMethod;
@@ -71,8 +72,6 @@ function isPlainUnary(headers: Headers2): boolean {
   );
 }
 
-/** Flag and length before a message. */
-const prefixBytes = 5;
 const binaryOptions = { recursionLimit: rpcRecursionMax };
 
 class UnaryExchange {

@@ -7,7 +7,7 @@
 import { GrowingBuffer } from "./growing-buffer.ts";
 
 /** Flag and length before a message in a stream of them. */
-const prefixBytes = 5;
+export const prefixBytes = 5;
 
 export interface WholeMessagesOptions {
   /** Messages with a prefix each, as in gRPC and in Connect's streams; else the body is one message. */

@@ -4,27 +4,17 @@ import http from "node:http";
 import http2 from "node:http2";
 import { create, type DescMessage, toBinary } from "@bufbuild/protobuf";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { z } from "zod";
 import { HealthCheckRequestSchema } from "../../src/gen/grpc/health/v1/health_pb.ts";
 import { ServerReflectionRequestSchema } from "../../src/gen/grpc/reflection/v1/reflection_pb.ts";
 import { WatchLogsRequestSchema } from "../../src/gen/troupe/v1/log_service_pb.ts";
 import { GetProcessRequestSchema } from "../../src/gen/troupe/v1/process_service_pb.ts";
-import type { StreamOperation } from "../../src/operations/operation.ts";
+import { envelope } from "../e2e/grpc/raw-http2.ts";
 import { until } from "../until.ts";
+import { logStream } from "./log-stream.ts";
 import { openTwoFaces, type TwoFaces } from "./two-faces.ts";
 
 /** Has nothing to tell until it is ended. */
-const row: StreamOperation = {
-  rpcService: "LogService",
-  role: "agent",
-  name: "watchLogs",
-  summary: "Watch",
-  route: { path: "/logs/stream", resume: "fromSequence" },
-  input: z.looseObject({}),
-  output: z.looseObject({}),
-  eventOf: () => ({ id: "1", event: "log", data: {} }),
-  open: async (_, { signal }) => untilEnded(signal),
-};
+const row = logStream(untilEnded);
 
 async function* untilEnded(signal: AbortSignal): AsyncIterable<unknown> {
   if (!signal.aborted) await once(signal, "abort");
@@ -39,11 +29,8 @@ afterEach(() => faces.close());
 
 const authorization = "Bearer agent-key";
 
-function envelope(desc: DescMessage, init: Record<string, unknown> = {}): Buffer {
-  const message = toBinary(desc, create(desc, init));
-  const prefix = Buffer.alloc(5);
-  prefix.writeUInt32BE(message.length, 1);
-  return Buffer.concat([prefix, message]);
+function messageOf(desc: DescMessage, init: Record<string, unknown> = {}): Buffer {
+  return envelope(toBinary(desc, create(desc, init)));
 }
 
 /** What came back: status of gRPC, or the end of a stream of Connect. */
@@ -92,17 +79,23 @@ it.each<[string, Late, string, Buffer, string]>([
     "a call over gRPC is answered",
     overGrpc,
     "ProcessService/GetProcess",
-    envelope(GetProcessRequestSchema, { id: 1n }),
+    messageOf(GetProcessRequestSchema, { id: 1n }),
     "0",
   ],
-  ["a stream over gRPC is told", overGrpc, "LogService/WatchLogs", envelope(WatchLogsRequestSchema), "14"],
-  ["a stream over Connect is told", overHttp1, "LogService/WatchLogs", envelope(WatchLogsRequestSchema), "unavailable"],
-  ["a watcher of health is told", overGrpc, "/grpc.health.v1.Health/Watch", envelope(HealthCheckRequestSchema), "14"],
+  ["a stream over gRPC is told", overGrpc, "LogService/WatchLogs", messageOf(WatchLogsRequestSchema), "14"],
+  [
+    "a stream over Connect is told",
+    overHttp1,
+    "LogService/WatchLogs",
+    messageOf(WatchLogsRequestSchema),
+    "unavailable",
+  ],
+  ["a watcher of health is told", overGrpc, "/grpc.health.v1.Health/Watch", messageOf(HealthCheckRequestSchema), "14"],
   [
     "a question for descriptors is over",
     overGrpc,
     "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
-    envelope(ServerReflectionRequestSchema),
+    messageOf(ServerReflectionRequestSchema),
     "0",
   ],
 ])("%s", async (_title, ask, name, body, outcome) => {

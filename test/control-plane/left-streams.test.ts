@@ -2,10 +2,10 @@
 import http2 from "node:http2";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { z } from "zod";
 import { WatchLogsRequestSchema } from "../../src/gen/troupe/v1/log_service_pb.ts";
-import type { StreamOperation } from "../../src/operations/operation.ts";
+import { envelope } from "../e2e/grpc/raw-http2.ts";
 import { until } from "../until.ts";
+import { logStream } from "./log-stream.ts";
 import { openTwoFaces, type TwoFaces } from "./two-faces.ts";
 
 let faces: TwoFaces;
@@ -13,17 +13,7 @@ let open = 0;
 let told = 0;
 
 /** Tells without end, as fast as it is taken, in parts that fill a window at once. */
-const row: StreamOperation = {
-  rpcService: "LogService",
-  role: "agent",
-  name: "watchLogs",
-  summary: "Watch",
-  route: { path: "/logs/stream", resume: "fromSequence" },
-  input: z.looseObject({}),
-  output: z.looseObject({}),
-  eventOf: () => ({ id: "1", event: "log", data: {} }),
-  open: async (_, { signal }) => tellOn(signal),
-};
+const row = logStream(tellOn);
 
 async function* tellOn(signal: AbortSignal): AsyncIterable<unknown> {
   open += 1;
@@ -45,9 +35,7 @@ afterAll(() => faces.close());
 
 const request = (() => {
   const message = toBinary(WatchLogsRequestSchema, create(WatchLogsRequestSchema));
-  const prefix = Buffer.alloc(5);
-  prefix.writeUInt32BE(message.length, 1);
-  return Buffer.concat([prefix, message]);
+  return envelope(message);
 })();
 
 type Leave = (session: http2.ClientHttp2Session, stream: http2.ClientHttp2Stream) => void;

@@ -12,6 +12,7 @@ import { ErrorInfoSchema } from "../../src/gen/google/rpc/error_details_pb.ts";
 import { StatusSchema } from "../../src/gen/google/rpc/status_pb.ts";
 import { GetProcessRequestSchema } from "../../src/gen/troupe/v1/process_service_pb.ts";
 import { bodyBytesMax } from "../../src/limits.ts";
+import { envelope } from "../e2e/grpc/raw-http2.ts";
 import { crashingId, failingId } from "./fake-processes.ts";
 import { openTwoFaces, type TwoFaces } from "./two-faces.ts";
 
@@ -74,13 +75,6 @@ function exchange(contentType: string, body: Buffer, headers: http2.OutgoingHttp
   });
 }
 
-function envelope(message: Uint8Array, { flags = 0, declared = message.length } = {}): Buffer {
-  const prefix = Buffer.alloc(5);
-  prefix[0] = flags;
-  prefix.writeUInt32BE(declared, 1);
-  return Buffer.concat([prefix, message]);
-}
-
 const get = (id: number): Buffer =>
   envelope(toBinary(GetProcessRequestSchema, create(GetProcessRequestSchema, { id: BigInt(id) })));
 
@@ -93,7 +87,7 @@ const bodies: readonly (readonly [title: string, body: Buffer])[] = [
   ["a prefix and nothing", Buffer.from([0, 0, 0, 0, 5])],
   ["a message cut short", envelope(Buffer.from([0x08]), { declared: 2 })],
   ["two messages", Buffer.concat([get(1), get(2)])],
-  ["a compressed flag without a compression", envelope(Buffer.from([0x08, 0x01]), { flags: 1 })],
+  ["a compressed flag without a compression", envelope(Buffer.from([0x08, 0x01]), { flag: 1 })],
   ["a field cut short", envelope(Buffer.from([0x08]))],
   ["a wire type that does not exist", envelope(Buffer.from([0x0f, 0x01]))],
   ["noise", envelope(Buffer.from("ffffffffffffffffffff", "hex"))],

@@ -10,6 +10,7 @@ import { StatusSchema } from "../../src/gen/google/rpc/status_pb.ts";
 import { GetProcessRequestSchema } from "../../src/gen/troupe/v1/process_service_pb.ts";
 import { answerTakenMs, untakenAnswerBytesMax } from "../../src/limits.ts";
 import type { Clock } from "../../src/ports/clock.ts";
+import { envelope } from "../e2e/grpc/raw-http2.ts";
 import { largeAnswerBytes, largeId } from "./fake-processes.ts";
 import { openTwoFaces, realClock, type TwoFaces } from "./two-faces.ts";
 
@@ -150,9 +151,7 @@ function statusOf(details: string): string {
 const path = "/troupe.v1.ProcessService/GetProcess";
 const grpcBody = (id: number): Uint8Array => {
   const message = toBinary(GetProcessRequestSchema, create(GetProcessRequestSchema, { id: BigInt(id) }));
-  const prefix = Buffer.alloc(5);
-  prefix.writeUInt32BE(message.length, 1);
-  return Buffer.concat([prefix, message]);
+  return envelope(message);
 };
 const jsonBody = (id: number): Uint8Array => Buffer.from(JSON.stringify({ id: String(id) }));
 

@@ -4,16 +4,13 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { wholeMessages } from "../../src/control-plane/whole-messages.ts";
 import { CreateProcessRequestSchema } from "../../src/gen/troupe/v1/process_service_pb.ts";
-import { flags, frame, frameTypes, grpcHeaders, headerBlock, openConnection } from "../e2e/grpc/raw-http2.ts";
+import { envelope, flags, frame, frameTypes, grpcHeaders, headerBlock, openConnection } from "../e2e/grpc/raw-http2.ts";
 import { openTwoFaces, type TwoFaces } from "./two-faces.ts";
 
 const messageBytesMax = 1_000;
 
-function envelope(length: number, declared = length): Buffer {
-  const bytes = Buffer.alloc(5 + length, length % 251);
-  bytes[0] = 0;
-  bytes.writeUInt32BE(declared, 1);
-  return bytes;
+function filled(length: number, declared = length): Buffer {
+  return envelope(Buffer.alloc(length, length % 251), { declared });
 }
 
 async function* pieces(all: Buffer, sizes: () => number): AsyncIterable<Uint8Array> {
@@ -49,7 +46,7 @@ describe("a stream of messages", () => {
     const cuts = fc.array(fc.integer({ min: 1, max: 60 }), { minLength: 1 });
     await fc.assert(
       fc.asyncProperty(lengths, cuts, async (messages, sizes) => {
-        const all = Buffer.concat(messages.map((length) => envelope(length)));
+        const all = Buffer.concat(messages.map((length) => filled(length)));
         let cut = 0;
         const found = await handedOn(all, () => sizes[cut++ % sizes.length] ?? 1);
         expect(Buffer.concat(found).equals(all)).toBe(true);
@@ -62,12 +59,12 @@ describe("a stream of messages", () => {
 
   it.each<[string, Buffer, readonly number[]]>([
     ["nothing", Buffer.alloc(0), []],
-    ["one empty message", envelope(0), [5]],
-    ["three of them", Buffer.concat([envelope(0), envelope(0), envelope(0)]), [5, 5, 5]],
-    ["one of the greatest length", envelope(messageBytesMax), [messageBytesMax + 5]],
-    ["one that breaks off", envelope(7, 8), [12]],
+    ["one empty message", filled(0), [5]],
+    ["three of them", Buffer.concat([filled(0), filled(0), filled(0)]), [5, 5, 5]],
+    ["one of the greatest length", filled(messageBytesMax), [messageBytesMax + 5]],
+    ["one that breaks off", filled(7, 8), [12]],
     ["a prefix that breaks off", Buffer.from([0, 0, 0]), [3]],
-    ["one and a piece of another", Buffer.concat([envelope(3), Buffer.from([0, 0])]), [8, 2]],
+    ["one and a piece of another", Buffer.concat([filled(3), Buffer.from([0, 0])]), [8, 2]],
   ])("sent byte by byte, %s", async (_title, all, lengths) => {
     expect((await handedOn(all, byByte)).map(({ length }) => length)).toEqual(lengths);
   });
@@ -75,7 +72,7 @@ describe("a stream of messages", () => {
   it.each([messageBytesMax + 1, 0x7fff_ffff, 0xffff_ffff])(
     "a message of %s bytes is handed on as soon as it says so",
     async (declared) => {
-      const source = pieces(Buffer.concat([envelope(2), envelope(3, declared)]), byByte);
+      const source = pieces(Buffer.concat([filled(2), filled(3, declared)]), byByte);
       const found: number[] = [];
       for await (const piece of wholeMessages(source, { isEnveloped: true, messageBytesMax })) found.push(piece.length);
       expect(found).toEqual([7, 5, 1, 1, 1]);
@@ -122,7 +119,7 @@ describe("a call whose message comes in tiny frames", () => {
 
   const code = "x".repeat(90_000);
   const message = toBinary(CreateProcessRequestSchema, create(CreateProcessRequestSchema, { code }));
-  const prefixed = Buffer.concat([envelope(message.length).subarray(0, 5), message]);
+  const prefixed = envelope(message);
 
   it.each([
     ["gRPC", "application/grpc", prefixed],
